@@ -12,6 +12,8 @@
 
 namespace clebsch {
 
+using OverwriteMap = std::vector<std::vector<bool>>;
+
 /// Immutable after construction; run() may be called from many threads at once, each with its own scratch.
 class Kernel {
    public:
@@ -20,6 +22,9 @@ class Kernel {
     virtual std::string explain() const = 0;                    ///< a few lines: groups, tiles, why
     virtual std::vector<int> paths() const = 0;                 ///< the paths of the polynomial it computes
     virtual Estimate estimate() const = 0;
+    /// Segments of `each` outputs, as [operand][segment], whose every path in the polynomial this kernel computes and which it therefore stores
+    /// instead of adding to (empty: none). The executor zeroes all others before the first kernel of a block.
+    virtual OverwriteMap overwritten() const { return {}; }
     virtual int preferred_rows() const { return 32; }           ///< rows a block should have (upper bound of scratch use)
     virtual std::size_t scratch_bytes(std::size_t element_size, int rows) const = 0;
 
@@ -32,9 +37,6 @@ class Kernel {
     virtual void run(const Block<double>& block) const = 0;
 };
 
-/// Segments of `each` outputs, as [operand][segment], that one kernel alone writes and may store instead of adding.
-using OverwriteMap = std::vector<std::vector<bool>>;
-
 struct KernelRequest {
     const Polynomial* polynomial;       ///< validated; alive only during construction
     std::vector<int> paths;             ///< not yet taken by another kernel
@@ -43,10 +45,10 @@ struct KernelRequest {
 
 /// Each family takes the paths it suits out of the request and returns a kernel for them (null: none). Which family takes a path is decided by
 /// choose_kernels (schedule/cpu.cpp) in this order; `general` takes everything.
-std::unique_ptr<Kernel> make_fold_kernel(const KernelRequest& request, std::vector<int>& taken, const OverwriteMap& exclusive);
-std::unique_ptr<Kernel> make_mix_kernel(const KernelRequest& request, std::vector<int>& taken, const OverwriteMap& exclusive);
-std::unique_ptr<Kernel> make_terms_kernel(const KernelRequest& request, std::vector<int>& taken, const OverwriteMap& exclusive);
-std::unique_ptr<Kernel> make_lanes_kernel(const KernelRequest& request, std::vector<int>& taken, const OverwriteMap& exclusive);
-std::unique_ptr<Kernel> make_general_kernel(const KernelRequest& request, std::vector<int>& taken, const OverwriteMap& exclusive);
+std::unique_ptr<Kernel> make_fold_kernel(const KernelRequest& request, std::vector<int>& taken);
+std::unique_ptr<Kernel> make_mix_kernel(const KernelRequest& request, std::vector<int>& taken);
+std::unique_ptr<Kernel> make_terms_kernel(const KernelRequest& request, std::vector<int>& taken);
+std::unique_ptr<Kernel> make_lanes_kernel(const KernelRequest& request, std::vector<int>& taken);
+std::unique_ptr<Kernel> make_general_kernel(const KernelRequest& request, std::vector<int>& taken);
 
 }  // namespace clebsch
