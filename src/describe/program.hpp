@@ -38,6 +38,7 @@ struct Value {
 };
 
 /// Applies a polynomial: `arguments[i]` is the value bound to operand i (outputs included; each output value is written by exactly one node).
+/// A value fits an operand of the same row space and the same memory (`same_arrangement`): 1312 weights fit 23 segments that add up to them.
 /// The polynomial's row spaces and indices are the program's, by name.
 struct PolynomialNode {
     Polynomial polynomial;
