@@ -13,6 +13,9 @@
 
 namespace clebsch {
 
+/// Names of operands, indices, spaces and values: a letter or '_', then letters, digits, '_' and '.'; at most 255 characters.
+bool is_name(std::string_view text);
+
 /// One block of a row: `multiplicity` channels of `components` numbers. `irrep` is what it transforms as, if it says so.
 struct Segment {
     std::int64_t multiplicity = 1;
@@ -41,8 +44,9 @@ Addressing shared_row();
 Addressing row_of(std::string index);                       // e.g. row_of("sender")
 Addressing row_of(std::vector<std::string> indices);        // e.g. row_of({"receiver", "graph"})
 
-/// An integer array of the call: for every row of space `from`, a row of space `to`. Value -1 masks the row: it contributes nothing and its
-/// own (`each`) outputs are zero; any other value outside [0, rows of `to`) is an error.
+/// An integer array of the call: for every row of space `from`, a row of space `to`. Value -1 means "no row": a factor read through it (anywhere
+/// along a chain) is zero, one written through it is dropped, so each path that uses it contributes nothing for that row, to values and to
+/// derivatives. Paths that do not use the index are not affected. Any other value outside [0, rows of `to`) is an error.
 /// `sorted` promises non-decreasing values (-1 excepted), checked at launch: a receiver's edges then follow one another.
 struct Index {
     std::string name, from, to;
@@ -74,6 +78,17 @@ struct Factor {
 
     friend bool operator==(const Factor&, const Factor&) = default;
 };
+
+/// One position of a factor's channels, outermost first: a letter, or a restricted pair (first<second).
+struct ChannelGroup {
+    char first = 0;
+    char second = 0;                    ///< 0: a single letter
+
+    bool restricted() const { return second != 0; }
+    friend bool operator==(const ChannelGroup&, const ChannelGroup&) = default;
+};
+std::vector<ChannelGroup> parse_channels(std::string_view channels);    ///< throws Error(parse) with the position; a letter appears once
+std::string to_text(const std::vector<ChannelGroup>& channels);
 
 /// One term: output[...] += scale * sum over the letters and components that the output lacks of coefficients * product of inputs.
 /// `factors` holds the inputs (an operand may appear several times; none at all is a constant), then the output last.
@@ -110,6 +125,11 @@ void validate(const Polynomial& polynomial);
 std::vector<Segment> segments_of(const Irreps& irreps);
 /// The irreps of an operand all of whose segments have one.
 std::optional<Irreps> irreps_of(const Operand& operand);
+
+/// Number of channels of a factor: the product of its letters' extents, a pair (u<v) of extent n counting n (n - 1) / 2.
+std::int64_t channel_count(const Path& path, const Factor& factor);
+/// Every (u<v) of any factor of the path, once each, sorted: all of them restrict every factor.
+std::vector<ChannelGroup> restrictions(const Path& path);
 
 /// Entries of a path's coefficients reduced over identical factors (same operand, segment and channels): `index` has one component per factor
 /// (0 where axis is -1); non-decreasing within identical input factors; value includes `scale`.
