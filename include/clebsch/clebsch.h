@@ -1,0 +1,224 @@
+#pragma once
+/// Clebsch: E(3)-equivariant operations, described once, derived symbolically, run fast. The C interface (version 0: may still change).
+///
+/// Conventions of every function here:
+/// - Returns CLEBSCH_OK or a status; `clebsch_last_error()` then gives a message for the calling thread that names the operand, file or argument,
+///   what was expected and what came. No exception, abort or exit crosses this interface.
+/// - Thread safety: every function may be called from any thread. Handles are immutable after creation, so several threads may use one at a time;
+///   destroying a handle while another thread uses it is an error of the caller.
+/// - Ownership: functions with a `handle**` result give a handle the caller must `*_destroy` (NULL is allowed there). `char**` results are
+///   zero-terminated UTF-8 and are released with `clebsch_free`. `const char*` results belong to the handle and live as long as it.
+/// - Structs that may grow start with `size`: set it to sizeof of the struct you compiled with (or use the *_DEFAULTS macros).
+/// - Strings are zero-terminated UTF-8. Matrices are row-major. Angles are radians, lengths have the unit of the positions given.
+#include <stddef.h>
+#include <stdint.h>
+
+#define CLEBSCH_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ status */
+
+typedef enum clebsch_status {
+    CLEBSCH_OK = 0,
+    CLEBSCH_INVALID_ARGUMENT = 1,  ///< a value, shape, dtype, layout, stride or index that the operation does not accept
+    CLEBSCH_PARSE_ERROR = 2,       ///< text or a file that does not follow its grammar
+    CLEBSCH_NOT_FOUND = 3,         ///< a file, library or name that is missing
+    CLEBSCH_UNSUPPORTED = 4,       ///< valid, but not on this machine or in this build
+    CLEBSCH_IO_ERROR = 5,          ///< the operating system refused to read or write
+    CLEBSCH_OUT_OF_MEMORY = 6,
+    CLEBSCH_INTERNAL_ERROR = 7  ///< a defect of the library; please report it with the message
+} clebsch_status;
+
+/// Message of the last failed call of this thread; "" if there was none. Valid until this thread's next failing call.
+CLEBSCH_API const char* clebsch_last_error(void);
+/// "0.1.0"
+CLEBSCH_API const char* clebsch_version(void);
+/// Releases text returned through a `char**`.
+CLEBSCH_API void clebsch_free(char* text);
+/// Processor, instruction sets compiled in / usable / chosen, threads, libraries found or not and why. JSON.
+CLEBSCH_API clebsch_status clebsch_info(char** json);
+/// Instruction set that plans prepared from now on use: "baseline", "avx2", "avx512", "neon", or "" for the best available.
+CLEBSCH_API clebsch_status clebsch_force_instruction_set(const char* name);
+/// Threads of the library's own pool, the caller included (0: one per core). The default is CLEBSCH_NUM_THREADS or one per core.
+CLEBSCH_API clebsch_status clebsch_set_num_threads(int threads);
+
+/* ------------------------------------------------------------------ algebra */
+
+/// A list of irreducible representations with multiplicities, e.g. "128x0e+64x1o" (e3nn's grammar) or "32x0+16x1" (SO(3)).
+typedef struct clebsch_irreps clebsch_irreps;
+
+CLEBSCH_API clebsch_status clebsch_irreps_parse(const char* text, clebsch_irreps** irreps);
+CLEBSCH_API void clebsch_irreps_destroy(clebsch_irreps* irreps);
+CLEBSCH_API clebsch_status clebsch_irreps_text(const clebsch_irreps* irreps, char** text);
+/// Numbers per row; -1 for NULL.
+CLEBSCH_API int64_t clebsch_irreps_dim(const clebsch_irreps* irreps);
+/// Blocks; 0 for NULL.
+CLEBSCH_API size_t clebsch_irreps_count(const clebsch_irreps* irreps);
+/// Block `i`: multiplicity, degree l and parity (1 even, -1 odd, 0 for SO(3)). Any result pointer may be NULL.
+CLEBSCH_API clebsch_status clebsch_irreps_block(const clebsch_irreps* irreps, size_t i, int64_t* multiplicity, int* degree, int* parity);
+/// Stable sort; permutation[old] = new, `clebsch_irreps_count` ints, may be NULL.
+CLEBSCH_API clebsch_status clebsch_irreps_sort(const clebsch_irreps* irreps, clebsch_irreps** sorted, int* permutation);
+/// Merges adjacent equal irreps and drops multiplicity 0.
+CLEBSCH_API clebsch_status clebsch_irreps_simplify(const clebsch_irreps* irreps, clebsch_irreps** simplified);
+
+/// Real coupling coefficients (Wigner 3j), dense, (2 l1 + 1) x (2 l2 + 1) x (2 l3 + 1) doubles. `sign_table`: 5 (e3nn 0.5 and newer) or 4 (e3nn 0.4).
+CLEBSCH_API clebsch_status clebsch_wigner_3j(int l1, int l2, int l3, int sign_table, double* coefficients);
+/// Matrix of a 3x3 orthogonal matrix on the irrep (degree, parity), (2l+1) x (2l+1) doubles.
+CLEBSCH_API clebsch_status clebsch_wigner_d(int degree, int parity, const double rotation[9], double* matrix);
+/// Rotation matrices from Euler angles (Y-X-Y) and from a quaternion (w, x, y, z).
+CLEBSCH_API clebsch_status clebsch_rotation_from_angles(double alpha, double beta, double gamma, double rotation[9]);
+CLEBSCH_API clebsch_status clebsch_rotation_from_quaternion(const double quaternion[4], double rotation[9]);
+
+/* ------------------------------------------------------------------ operations */
+
+/// The description of an operation: a polynomial, or a program of polynomials and unary functions. Immutable.
+typedef struct clebsch_operation clebsch_operation;
+
+/// From canonical text (docs/text.md).
+CLEBSCH_API clebsch_status clebsch_operation_parse(const char* text, clebsch_operation** operation);
+/// From a builder: `name` such as "convolution", `options` lines "key=value" (docs/operations.md; `clebsch_builders` lists them).
+CLEBSCH_API clebsch_status clebsch_operation_build(const char* name, const char* options, clebsch_operation** operation);
+/// All builders with their options, defaults and help. JSON.
+CLEBSCH_API clebsch_status clebsch_builders(char** json);
+/// Reverse-mode derivative with respect to the named inputs: takes the inputs and `<output>_cotangent`, gives `<input>_gradient`.
+CLEBSCH_API clebsch_status clebsch_operation_vjp(const clebsch_operation* operation, const char* const* inputs, size_t count,
+                                                 clebsch_operation** derivative);
+/// Forward-mode derivative along `<input>_tangent`, gives `<output>_tangent`.
+CLEBSCH_API clebsch_status clebsch_operation_jvp(const clebsch_operation* operation, const char* const* inputs, size_t count,
+                                                 clebsch_operation** derivative);
+CLEBSCH_API void clebsch_operation_destroy(clebsch_operation* operation);
+/// Canonical text: parsing it gives the identical operation.
+CLEBSCH_API clebsch_status clebsch_operation_text(const clebsch_operation* operation, char** text);
+/// 32 hexadecimal digits and a terminating zero.
+CLEBSCH_API clebsch_status clebsch_operation_hash(const clebsch_operation* operation, char hash[33]);
+
+typedef enum clebsch_layout { CLEBSCH_MUL_IR = 0, CLEBSCH_IR_MUL = 1 } clebsch_layout;
+
+/// One array of a call, in the order buffers are passed. Strings belong to the operation.
+typedef struct clebsch_operand_info {
+    size_t size;  ///< sizeof(clebsch_operand_info)
+    const char* name;
+    const char* segments;  ///< "128x0e+64x1o", plain segments as "1312x(1)"
+    int is_output;
+    int layout;        ///< clebsch_layout
+    int64_t row_size;  ///< numbers per row
+    int space;         ///< position of its row space; -1: one row, shared by all
+} clebsch_operand_info;
+#define CLEBSCH_OPERAND_INFO_DEFAULTS {sizeof(clebsch_operand_info), NULL, NULL, 0, 0, 0, 0}
+
+CLEBSCH_API size_t clebsch_operation_operand_count(const clebsch_operation* operation);
+CLEBSCH_API clebsch_status clebsch_operation_operand(const clebsch_operation* operation, size_t i, clebsch_operand_info* info);
+/// Row spaces (edge, node, ...): a call gives the number of rows of each, in this order.
+CLEBSCH_API size_t clebsch_operation_space_count(const clebsch_operation* operation);
+CLEBSCH_API const char* clebsch_operation_space(const clebsch_operation* operation, size_t i);
+/// Index arrays (sender, receiver, ...): name, the spaces it maps from and to (positions), and whether it must be sorted.
+CLEBSCH_API size_t clebsch_operation_index_count(const clebsch_operation* operation);
+CLEBSCH_API clebsch_status clebsch_operation_index(const clebsch_operation* operation, size_t i, const char** name, int* from, int* to,
+                                                   int* sorted);
+
+/* ------------------------------------------------------------------ plans */
+
+typedef enum clebsch_dtype { CLEBSCH_FLOAT32 = 0, CLEBSCH_FLOAT64 = 1, CLEBSCH_BFLOAT16 = 2, CLEBSCH_FLOAT16 = 3 } clebsch_dtype;
+typedef enum clebsch_index_type { CLEBSCH_INT32 = 0, CLEBSCH_INT64 = 1 } clebsch_index_type;
+
+/// An operation prepared for this machine and for given dtypes. Immutable: many threads may launch one plan at once, each with its own workspace.
+typedef struct clebsch_plan clebsch_plan;
+
+typedef struct clebsch_plan_options {
+    size_t size;                  ///< sizeof(clebsch_plan_options)
+    int dtype;                    ///< clebsch_dtype of every operand, unless `dtypes` says otherwise
+    const int* dtypes;            ///< NULL, or one clebsch_dtype per operand. Arithmetic is float64 if any operand is, else float32.
+    size_t dtype_count;           ///< length of `dtypes`
+    const char* instruction_set;  ///< NULL: the default one
+    const char* kernel;           ///< NULL, or a kernel family ("general", ...) to force, for tests
+} clebsch_plan_options;
+#define CLEBSCH_PLAN_OPTIONS_DEFAULTS {sizeof(clebsch_plan_options), CLEBSCH_FLOAT32, NULL, 0, NULL, NULL}
+
+/// `options` may be NULL: the defaults.
+CLEBSCH_API clebsch_status clebsch_plan_prepare(const clebsch_operation* operation, const clebsch_plan_options* options, clebsch_plan** plan);
+CLEBSCH_API void clebsch_plan_destroy(clebsch_plan* plan);
+/// Which kernels take which paths and why, flops, bytes, and the predicted limit for the given peaks (0: not known).
+CLEBSCH_API clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double copy_gigabytes_per_second, double fma_gigaflops, char** text);
+/// Scratch bytes of a launch with these rows per space (clebsch_operation_space order).
+CLEBSCH_API clebsch_status clebsch_plan_workspace_size(const clebsch_plan* plan, const int64_t* rows, size_t space_count, size_t* bytes);
+
+/// One operand's rows. `data` needs the alignment of its element only; 64-byte aligned rows are faster.
+typedef struct clebsch_buffer {
+    void* data;          ///< may be NULL when there are no rows; inputs are only read
+    int dtype;           ///< clebsch_dtype; must be the plan's
+    int64_t rows;        ///< must be the rows of its space (1 when shared)
+    int64_t row_stride;  ///< elements from row to row; 0: packed
+} clebsch_buffer;
+
+/// One index array. -1 masks a row; any other value outside the target space is an error.
+typedef struct clebsch_index_buffer {
+    const void* data;
+    int type;       ///< clebsch_index_type
+    int64_t count;  ///< must be the rows of the space it maps from
+} clebsch_index_buffer;
+
+/// How to run `count` independent tasks: must return when all are done, call each exactly once (any order, any threads), and make progress with the
+/// calling thread alone. Results do not depend on it.
+typedef struct clebsch_parallel {
+    void* context;
+    void (*run)(void* context, int64_t count, void (*task)(void* argument, int64_t i), void* argument);
+} clebsch_parallel;
+
+typedef struct clebsch_call {
+    size_t size;                    ///< sizeof(clebsch_call)
+    const clebsch_buffer* buffers;  ///< one per operand
+    size_t buffer_count;
+    const clebsch_index_buffer* indices;  ///< one per index
+    size_t index_count;
+    const int64_t* rows;  ///< rows per space
+    size_t space_count;
+    void* workspace;  ///< 64-byte aligned, at least clebsch_plan_workspace_size bytes; may be NULL when that is 0
+    size_t workspace_bytes;
+    const clebsch_parallel* parallel;  ///< NULL: the library's pool
+} clebsch_call;
+#define CLEBSCH_CALL_DEFAULTS {sizeof(clebsch_call), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL}
+
+/// Runs a plan. Outputs are overwritten; rows nothing is added to become zero. Bitwise repeatable for any number of threads. Allocates nothing.
+/// Inputs and outputs must not overlap.
+CLEBSCH_API clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsch_call* call);
+/// The slow evaluator in extended precision that defines what an operation means: float64 buffers only, `workspace` and `parallel` unused.
+CLEBSCH_API clebsch_status clebsch_evaluate_reference(const clebsch_operation* operation, const clebsch_call* call);
+
+/* ------------------------------------------------------------------ graphs */
+
+/// A neighbour list as a receiver-sorted graph. Edges run from sender j to receiver i with vector x_j - x_i + shift . cell.
+typedef struct clebsch_graph clebsch_graph;
+
+typedef struct clebsch_graph_options {
+    size_t size;              ///< sizeof(clebsch_graph_options)
+    const double* positions;  ///< atoms x 3
+    int64_t atoms;
+    const double* cells;       ///< structures x 9 (rows are lattice vectors), or NULL: no periodicity
+    const int* periodic;       ///< structures x 3 flags, or NULL: all periodic if `cells` is given
+    const int64_t* structure;  ///< structure of each atom, non-decreasing from 0, or NULL: one structure
+    int64_t structures;        ///< at least 1
+    double cutoff;             ///< edges with length < cutoff
+} clebsch_graph_options;
+#define CLEBSCH_GRAPH_OPTIONS_DEFAULTS {sizeof(clebsch_graph_options), NULL, 0, NULL, NULL, NULL, 1, 0.0}
+
+/// Needs the vesin library (pip install vesin); see clebsch_set_vesin_library.
+CLEBSCH_API clebsch_status clebsch_graph_build(const clebsch_graph_options* options, clebsch_graph** graph);
+/// Path of libvesin.so, tried before the other places it is looked for (docs/graphs.md).
+CLEBSCH_API clebsch_status clebsch_set_vesin_library(const char* path);
+CLEBSCH_API void clebsch_graph_destroy(clebsch_graph* graph);
+CLEBSCH_API int64_t clebsch_graph_edge_count(const clebsch_graph* graph);
+CLEBSCH_API int64_t clebsch_graph_node_count(const clebsch_graph* graph);
+CLEBSCH_API const int64_t* clebsch_graph_sender(const clebsch_graph* graph);      ///< per edge
+CLEBSCH_API const int64_t* clebsch_graph_receiver(const clebsch_graph* graph);    ///< per edge, non-decreasing
+CLEBSCH_API const int64_t* clebsch_graph_offsets(const clebsch_graph* graph);     ///< nodes + 1: first edge of each receiver
+CLEBSCH_API const int64_t* clebsch_graph_transposed(const clebsch_graph* graph);  ///< edges ordered by sender (stable)
+CLEBSCH_API const double* clebsch_graph_vectors(const clebsch_graph* graph);      ///< edges x 3
+CLEBSCH_API const int32_t* clebsch_graph_shifts(const clebsch_graph* graph);      ///< edges x 3, in lattice vectors
+CLEBSCH_API const int64_t* clebsch_graph_structure(const clebsch_graph* graph);   ///< per node
+
+#ifdef __cplusplus
+}
+#endif
