@@ -106,7 +106,7 @@ struct Path {
 
 /// A sum of paths over the rows of `rows`. Immutable by convention: rewrites return new values.
 struct Polynomial {
-    std::string rows = "row";           ///< name of the iteration space
+    std::string rows = "row";           ///< name of the iteration space; "": the space of shared operands, which has exactly one row
     std::vector<Index> indices;
     std::vector<Operand> operands;      ///< any order; the order is the order of buffers in a call
     std::vector<Path> paths;

@@ -32,7 +32,7 @@ void check_distinct(const char* what, const std::vector<T>& items) {
 }
 
 void check_indices(const Polynomial& polynomial) {
-    check_name("row space", polynomial.rows);
+    if (!polynomial.rows.empty()) check_name("row space", polynomial.rows);
     check_distinct("index", polynomial.indices);
     for (const Index& index : polynomial.indices) {
         check_name(("index " + quoted(index.name) + ": space").c_str(), index.from);
