@@ -1,0 +1,334 @@
+#include "describe/program.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/error.hpp"
+#include "describe/arrangement.hpp"
+#include "describe/derivative.hpp"
+#include "describe/text.hpp"
+
+namespace clebsch {
+namespace {
+
+std::string quoted(std::string_view name) { return '\'' + std::string(name) + '\''; }
+
+/// As for operands of polynomials.
+constexpr std::int64_t largest_size = std::int64_t{1} << 48;
+
+void check_name(const std::string& what, const std::string& name) {
+    if (!is_name(name)) {
+        fail(what + ": expected a name (a letter or '_', then letters, digits, '_' or '.', at most 255 characters), got " + quoted(name.substr(0, 60)));
+    }
+}
+
+std::string space_text(const std::string& space) { return space.empty() ? "shared" : "in space " + quoted(space); }
+
+void validate_segments(const Value& value) {
+    std::int64_t size = 0;
+    for (const Segment& segment : value.segments) {
+        if (segment.multiplicity < 0 || segment.components < 1) {
+            fail("value " + quoted(value.name) + ": a segment of " + std::to_string(segment.multiplicity) + " channels of " +
+                 std::to_string(segment.components) + " components; expected at least 0 and 1");
+        }
+        if (segment.irrep && segment.irrep->dim() != segment.components) {
+            fail("value " + quoted(value.name) + ": a segment of irrep " + to_text(*segment.irrep) + " has " +
+                 std::to_string(segment.irrep->dim()) + " components, not " + std::to_string(segment.components));
+        }
+        if (segment.multiplicity > (largest_size - size) / segment.components) {
+            fail("value " + quoted(value.name) + ": a row of more than 2^48 numbers is not supported (multiplicity " +
+                 std::to_string(segment.multiplicity) + ")");
+        }
+        size += segment.size();
+    }
+}
+
+/// Checks node by node which values exist already.
+class ProgramCheck {
+   public:
+    explicit ProgramCheck(const Program& program) : program_(program), written_(program.values.size(), false) {}
+
+    void run() {
+        names();
+        interface(program_.inputs, "input");
+        interface(program_.outputs, "output");
+        for (const int input : program_.inputs) written_[at(input)] = true;
+        for (const int output : program_.outputs) {
+            if (written_[at(output)]) fail("value " + quoted(name(output)) + " is an input and an output: an output is written by a node");
+        }
+        for (std::size_t i = 0; i < program_.nodes.size(); ++i) {
+            where_ = "node " + std::to_string(i);
+            if (const auto* node = std::get_if<PolynomialNode>(&program_.nodes[i])) {
+                polynomial_node(*node);
+            } else {
+                function_node(std::get<FunctionNode>(program_.nodes[i]));
+            }
+        }
+        for (const int output : program_.outputs) {
+            if (!written_[at(output)]) fail("output " + quoted(name(output)) + " of the program is written by no node");
+        }
+    }
+
+   private:
+    static std::size_t at(int value) { return static_cast<std::size_t>(value); }
+    const std::string& name(int value) const { return program_.values[at(value)].name; }
+
+    void names() const {
+        std::set<std::string_view> seen;
+        for (const Index& index : program_.indices) {
+            for (const std::string& word : {index.name, index.from, index.to}) check_name("index " + quoted(index.name), word);
+            if (!seen.insert(index.name).second) fail("two indices of the program are called " + quoted(index.name));
+        }
+        seen.clear();
+        for (const Value& value : program_.values) {
+            check_name("value", value.name);
+            if (!value.space.empty()) check_name("value " + quoted(value.name) + ", row space", value.space);
+            if (!seen.insert(value.name).second) fail("two values of the program are called " + quoted(value.name));
+            validate_segments(value);
+        }
+    }
+
+    void in_range(int value, const std::string& where) const {
+        if (value < 0 || at(value) >= program_.values.size()) {
+            fail(where + " refers to value " + std::to_string(value) + ", there are " + std::to_string(program_.values.size()));
+        }
+    }
+
+    void interface(const std::vector<int>& values, const std::string& role) const {
+        std::set<int> seen;
+        for (const int value : values) {
+            in_range(value, "the list of " + role + "s");
+            if (!seen.insert(value).second) fail("value " + quoted(name(value)) + " is listed twice as an " + role);
+        }
+    }
+
+    void read(int value) const {
+        if (!written_[at(value)]) fail(where_ + " reads value " + quoted(name(value)) + " before it is written");
+    }
+
+    void write(int value) {
+        if (written_[at(value)]) fail(where_ + " writes value " + quoted(name(value)) + ", which is an input or already written");
+        written_[at(value)] = true;
+    }
+
+    void function_node(const FunctionNode& node) {
+        in_range(node.input, where_);
+        in_range(node.output, where_);
+        const Function& function = node.function;
+        const std::string text = to_text(function);
+        if (!std::isfinite(function.parameter)) fail(where_ + ": " + text + " has a parameter that is not finite");
+        if (parse_function(text) != function) fail(where_ + ": " + text + " has no parameter");
+        const Value& input = program_.values[at(node.input)];
+        const Value& output = program_.values[at(node.output)];
+        if (input.space != output.space || !same_arrangement(input.segments, input.layout, output.segments, output.layout)) {
+            fail(where_ + ": " + text + " of value " + quoted(input.name) + " and its result " + quoted(output.name) +
+                 " differ in row space, segments or layout");
+        }
+        read(node.input);
+        write(node.output);
+    }
+
+    void polynomial_node(const PolynomialNode& node) {
+        const Polynomial& polynomial = node.polynomial;
+        try {
+            validate(polynomial);
+        } catch (const Error& error) {
+            throw Error(error.kind(), where_ + ": " + error.what());
+        }
+        if (node.arguments.size() != polynomial.operands.size()) {
+            fail(where_ + " binds " + std::to_string(node.arguments.size()) + " values to " + std::to_string(polynomial.operands.size()) + " operands");
+        }
+        for (const Index& index : polynomial.indices) {
+            if (std::find(program_.indices.begin(), program_.indices.end(), index) == program_.indices.end()) {
+                fail(where_ + " uses index " + quoted(index.name) + " from " + quoted(index.from) + " to " + quoted(index.to) +
+                     (index.sorted ? " (sorted)" : "") + ", which the program does not have in this form");
+            }
+        }
+        for (std::size_t i = 0; i < node.arguments.size(); ++i) {
+            const Operand& operand = polynomial.operands[i];
+            in_range(node.arguments[i], where_);
+            const Value& value = program_.values[at(node.arguments[i])];
+            if (!same_arrangement(value.segments, value.layout, operand.segments, operand.layout)) {
+                fail(where_ + ": operand " + quoted(operand.name) + " and value " + quoted(value.name) +
+                     " arrange their numbers differently (segments or layout); the operand has " + std::to_string(operand.size()) +
+                     " numbers per row, the value " + std::to_string(value.size()));
+            }
+            if (const std::string space = polynomial.space_of(operand); value.space != space) {
+                fail(where_ + ": operand " + quoted(operand.name) + " is " + space_text(space) + ", value " + quoted(value.name) + " is " +
+                     space_text(value.space));
+            }
+            if (operand.role == Role::input) read(node.arguments[i]);
+        }
+        for (std::size_t i = 0; i < node.arguments.size(); ++i) {
+            if (polynomial.operands[i].role == Role::output) write(node.arguments[i]);
+        }
+    }
+
+    const Program& program_;
+    std::vector<bool> written_;
+    std::string where_;
+};
+
+/// Values read / written by a node.
+std::vector<int> arguments_with_role(const Node& node, Role role) {
+    if (const auto* function = std::get_if<FunctionNode>(&node)) return {role == Role::input ? function->input : function->output};
+    const auto& [polynomial, arguments] = std::get<PolynomialNode>(node);
+    std::vector<int> result;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        if (polynomial.operands[i].role == role) result.push_back(arguments[i]);
+    }
+    return result;
+}
+
+bool same_operation(const Node& a, const Node& b) {
+    if (const auto* function = std::get_if<FunctionNode>(&a)) {
+        const auto* other = std::get_if<FunctionNode>(&b);
+        return other != nullptr && other->function == function->function;
+    }
+    const auto* other = std::get_if<PolynomialNode>(&b);
+    return other != nullptr && other->polynomial == std::get<PolynomialNode>(a).polynomial;
+}
+
+template <class Map>
+void renumber(Node& node, Map&& map) {
+    if (auto* function = std::get_if<FunctionNode>(&node)) {
+        function->input = map(function->input);
+        function->output = map(function->output);
+    } else {
+        for (int& argument : std::get<PolynomialNode>(node).arguments) argument = map(argument);
+    }
+}
+
+/// Of nodes that apply the same operation to the same values, the first stays; its results take the place of the others'. Two results that are
+/// both outputs of the program cannot be one value, so such nodes stay.
+std::vector<Node> merged(const Program& program) {
+    std::vector<int> same(program.values.size());       // the value that took this one's place
+    std::iota(same.begin(), same.end(), 0);
+    std::vector<int> written_as = same;                 // the value the first node writes in the end: a program output if any of the class is one
+    std::vector<bool> is_output(program.values.size(), false);
+    for (const int output : program.outputs) is_output[static_cast<std::size_t>(output)] = true;
+
+    std::vector<Node> nodes;
+    std::map<std::vector<int>, std::vector<std::size_t>> by_inputs;     // positions in `nodes`
+    for (Node node : program.nodes) {
+        renumber(node, [&](int value) { return same[static_cast<std::size_t>(value)]; });
+        const std::vector<int> results = arguments_with_role(node, Role::output);
+        std::vector<std::size_t>& candidates = by_inputs[arguments_with_role(node, Role::input)];
+        const auto is_equal = [&](std::size_t position) {
+            if (!same_operation(nodes[position], node)) return false;
+            const std::vector<int> others = arguments_with_role(nodes[position], Role::output);
+            for (std::size_t i = 0; i < results.size(); ++i) {
+                const auto result = static_cast<std::size_t>(results[i]);
+                const auto other = static_cast<std::size_t>(written_as[static_cast<std::size_t>(others[i])]);
+                if (is_output[result] && is_output[other]) return false;
+                const Value &a = program.values[result], &b = program.values[other];
+                if (a.segments != b.segments || a.layout != b.layout) return false;
+            }
+            return true;
+        };
+        const auto equal = std::find_if(candidates.begin(), candidates.end(), is_equal);
+        if (equal == candidates.end()) {
+            candidates.push_back(nodes.size());
+            nodes.push_back(std::move(node));
+            continue;
+        }
+        const std::vector<int> others = arguments_with_role(nodes[*equal], Role::output);
+        for (std::size_t i = 0; i < results.size(); ++i) {
+            const auto result = static_cast<std::size_t>(results[i]);
+            same[result] = others[i];
+            if (is_output[result]) written_as[static_cast<std::size_t>(others[i])] = results[i];
+        }
+    }
+    for (Node& node : nodes) renumber(node, [&](int value) { return written_as[static_cast<std::size_t>(value)]; });
+    return nodes;
+}
+
+/// The node without the results nobody reads and the arguments only they needed; `live` tells which values are read later.
+Node without_dead_operands(const PolynomialNode& node, const std::vector<bool>& live) {
+    std::vector<std::string> outputs;
+    bool all = true;
+    for (std::size_t i = 0; i < node.arguments.size(); ++i) {
+        const Operand& operand = node.polynomial.operands[i];
+        if (operand.role == Role::output && live[static_cast<std::size_t>(node.arguments[i])]) outputs.push_back(operand.name);
+        else all = all && operand.role == Role::input;
+    }
+    std::vector<bool> used(node.arguments.size(), false);
+    for (const Path& path : node.polynomial.paths) {
+        for (const Factor& factor : path.factors) used[static_cast<std::size_t>(factor.operand)] = true;
+    }
+    for (std::size_t i = 0; i < node.arguments.size(); ++i) all = all && (used[i] || node.polynomial.operands[i].role == Role::output);
+    if (all) return node;
+    PolynomialNode result{only_outputs(node.polynomial, outputs), {}};
+    for (const Operand& operand : result.polynomial.operands) {
+        result.arguments.push_back(node.arguments[static_cast<std::size_t>(node.polynomial.find_operand(operand.name))]);
+    }
+    return result;
+}
+
+}  // namespace
+
+std::int64_t Value::size() const {
+    std::int64_t size = 0;
+    for (const Segment& segment : segments) size += segment.size();
+    return size;
+}
+
+int Program::find_value(std::string_view name) const {
+    const auto found = std::find_if(values.begin(), values.end(), [&](const Value& value) { return value.name == name; });
+    if (found != values.end()) return static_cast<int>(found - values.begin());
+    std::string names;
+    for (const Value& value : values) names += (names.empty() ? "" : ", ") + value.name;
+    fail("the program has no value " + quoted(name) + ", it has: " + names);
+}
+
+void validate(const Program& program) { ProgramCheck(program).run(); }
+
+Program as_program(const Polynomial& polynomial) {
+    Program program;
+    program.indices = polynomial.indices;
+    PolynomialNode node{polynomial, {}};
+    for (std::size_t i = 0; i < polynomial.operands.size(); ++i) {
+        const Operand& operand = polynomial.operands[i];
+        program.values.push_back({operand.name, polynomial.space_of(operand), operand.segments, operand.layout});
+        node.arguments.push_back(static_cast<int>(i));
+        (operand.role == Role::input ? program.inputs : program.outputs).push_back(static_cast<int>(i));
+    }
+    program.nodes.emplace_back(std::move(node));
+    return program;
+}
+
+Program simplified(const Program& program) {
+    std::vector<bool> live(program.values.size(), false);
+    for (const int output : program.outputs) live[static_cast<std::size_t>(output)] = true;
+    std::vector<Node> nodes;
+    const std::vector<Node> all = merged(program);
+    for (auto node = all.rbegin(); node != all.rend(); ++node) {
+        const std::vector<int> results = arguments_with_role(*node, Role::output);
+        if (std::none_of(results.begin(), results.end(), [&](int value) { return live[static_cast<std::size_t>(value)]; })) continue;
+        const auto* polynomial_node = std::get_if<PolynomialNode>(&*node);
+        nodes.push_back(polynomial_node != nullptr ? without_dead_operands(*polynomial_node, live) : *node);
+        for (const int value : arguments_with_role(nodes.back(), Role::input)) live[static_cast<std::size_t>(value)] = true;
+    }
+    std::reverse(nodes.begin(), nodes.end());
+
+    for (const int input : program.inputs) live[static_cast<std::size_t>(input)] = true;
+    Program result;
+    result.indices = program.indices;
+    std::vector<int> position(program.values.size(), -1);
+    for (std::size_t i = 0; i < program.values.size(); ++i) {
+        if (!live[i]) continue;
+        position[i] = static_cast<int>(result.values.size());
+        result.values.push_back(program.values[i]);
+    }
+    const auto moved = [&](int value) { return position[static_cast<std::size_t>(value)]; };
+    for (const int input : program.inputs) result.inputs.push_back(moved(input));
+    for (const int output : program.outputs) result.outputs.push_back(moved(output));
+    result.nodes = std::move(nodes);
+    for (Node& node : result.nodes) renumber(node, moved);
+    return result;
+}
+
+}  // namespace clebsch
