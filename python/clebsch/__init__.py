@@ -1,0 +1,66 @@
+"""Clebsch: E(3)-equivariant operations, described once, derived symbolically, run fast. NumPy front door."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._library import ClebschError, MissingError, UnsupportedError, call, call_text, library
+from .irreps import Block, Irrep, Irreps, rotation_from_angles, rotation_from_quaternion, wigner_3j, wigner_d
+from .operation import Index, Operand, Operation, Plan, build, builders
+
+__version__: str = library.clebsch_version().decode()
+
+__all__ = [
+    "Block",
+    "ClebschError",
+    "Graph",
+    "Index",
+    "Irrep",
+    "Irreps",
+    "MissingError",
+    "Operand",
+    "Operation",
+    "Plan",
+    "UnsupportedError",
+    "build",
+    "builders",
+    "force_instruction_set",
+    "info",
+    "neighbor_graph",
+    "rotation_from_angles",
+    "rotation_from_quaternion",
+    "set_num_threads",
+    "verify",
+    "wigner_3j",
+    "wigner_d",
+]
+
+
+def info() -> dict[str, Any]:
+    """Processor, instruction sets, threads, libraries found or not and why."""
+    import json
+
+    return json.loads(call_text("clebsch_info"))
+
+
+def force_instruction_set(name: str) -> None:
+    """Instruction set of plans prepared from now on: "baseline", "avx2", "avx512", "neon" or "" for the best available."""
+    call("clebsch_force_instruction_set", name.encode())
+
+
+def set_num_threads(threads: int) -> None:
+    """Threads of the library's pool, the caller included (0: one per core)."""
+    call("clebsch_set_num_threads", threads)
+
+
+def __getattr__(name: str) -> Any:
+    """Graphs and `verify` are imported when first used, to keep `import clebsch` quick."""
+    if name in ("Graph", "neighbor_graph"):
+        from . import graph
+
+        return getattr(graph, name)
+    if name == "verify":
+        from .verify import verify
+
+        return verify
+    raise AttributeError(f"module 'clebsch' has no attribute {name!r}")
