@@ -21,7 +21,7 @@ class Kernel {
     virtual std::string name() const = 0;                       ///< "fold", "terms", "mix", "lanes", "general"
     virtual std::string explain() const = 0;                    ///< a few lines: groups, tiles, why
     virtual std::vector<int> paths() const = 0;                 ///< the paths of the polynomial it computes
-    virtual Estimate estimate() const = 0;
+    virtual Estimate estimate() const = 0;                      ///< multiply-adds it performs per iteration row (bytes may stay 0)
     /// Segments of `each` outputs, as [operand][segment], whose every path in the polynomial this kernel computes and which it therefore stores
     /// instead of adding to (empty: none). The executor zeroes all others before the first kernel of a block.
     virtual OverwriteMap overwritten() const { return {}; }
