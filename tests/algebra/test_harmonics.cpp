@@ -5,12 +5,14 @@
 #include <cmath>
 #include <numbers>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "algebra/harmonics.hpp"
 #include "algebra/irreps.hpp"
 #include "algebra/rotation.hpp"
 #include "base/error.hpp"
+#include "e3nn_goldens.hpp"
 #include "random_rotation.hpp"
 
 using namespace clebsch;
@@ -64,6 +66,29 @@ TEST_CASE("harmonics of a normalised vector equal e3nn's") {
     CHECK(difference({twelve.begin(), twelve.begin() + 4}, Values{-.3270206, 1.0278223, -1.5957057, 1.1489826}) < 1e-7);
     CHECK(difference({twelve.end() - 3, twelve.end()}, Values{-1.2473342, .27185994, .048191563}) < 1e-7);
     CHECK(difference(spherical_harmonics(1, v, true, integral), Values{.282094791774, .160893279444, -.268155465741, .375417652037}) < 1e-12);
+}
+
+TEST_CASE("harmonics equal the committed values of e3nn in every normalization, up to degree 12") {
+    int cases = 0;
+    for (const auto& golden : e3nn_goldens()["spherical_harmonics"]) {
+        INFO(golden["name"].get<std::string>());
+        const Irreps irreps(golden["irreps_out"].get<std::string>());
+        const auto expected = golden["output"].get<std::vector<double>>();
+        const std::string wanted = golden["normalization"];
+        const auto normalization = wanted == "component" ? component : wanted == "norm" ? norm : integral;
+        std::vector<double> values;
+        for (int row = 0; row < golden["rows"].get<int>(); ++row) {
+            const double vector[3] = {golden_number(0, 3 * row), golden_number(0, 3 * row + 1), golden_number(0, 3 * row + 2)};
+            const auto all = spherical_harmonics(irreps.lmax(), vector, golden["normalize"], normalization);
+            for (const IrrepBlock& block : irreps) {
+                const int l = block.irrep.degree;
+                for (int copy = 0; copy < block.multiplicity; ++copy) values.insert(values.end(), all.begin() + l * l, all.begin() + (l + 1) * (l + 1));
+            }
+        }
+        CHECK(difference(values, expected) < (golden["normalize"].get<bool>() ? 1e-14 : 1e-13));
+        ++cases;
+    }
+    CHECK(cases == 10);
 }
 
 TEST_CASE("harmonics of a vector as it is equal e3nn's homogeneous polynomials") {
