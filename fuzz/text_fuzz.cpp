@@ -1,0 +1,32 @@
+// Any bytes as the text of a polynomial and of a program: read or refused with clebsch::Error; what was read prints to a text that reads back to
+// the same value.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "describe/text.hpp"
+
+namespace {
+
+template <class Parse>
+void check(std::string_view text, Parse parse) {
+    try {
+        const auto value = parse(text);
+        const std::string printed = clebsch::to_text(value);
+        const auto again = parse(printed);
+        if (!(again == value) || clebsch::to_text(again) != printed) std::abort();
+    } catch (const clebsch::Error&) {
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string_view text(reinterpret_cast<const char*>(data), size);
+    check(text, clebsch::parse_polynomial);
+    check(text, clebsch::parse_program);
+    return 0;
+}
