@@ -46,6 +46,7 @@ Addressing row_of(std::string index) {
     return addressing;
 }
 Addressing row_of(std::vector<std::string> indices) { return {Addressing::Kind::indexed, std::move(indices)}; }
+Addressing row_of(std::initializer_list<const char*> indices) { return row_of(std::vector<std::string>(indices.begin(), indices.end())); }
 
 std::int64_t Operand::size() const { return offset(static_cast<int>(segments.size())); }
 

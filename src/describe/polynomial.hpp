@@ -2,6 +2,7 @@
 // The description of an operation: a sum of paths, each a product of operands' segments with a coefficient tensor, evaluated for every
 // row of an iteration space (usually an edge or a node) and added into output rows. Derivatives of a polynomial are polynomials.
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,7 +43,8 @@ struct Addressing {
 Addressing each_row();
 Addressing shared_row();
 Addressing row_of(std::string index);                       // e.g. row_of("sender")
-Addressing row_of(std::vector<std::string> indices);        // e.g. row_of({"receiver", "graph"})
+Addressing row_of(std::vector<std::string> indices);
+Addressing row_of(std::initializer_list<const char*> indices);      // e.g. row_of({"receiver", "graph"})
 
 /// An integer array of the call: for every row of space `from`, a row of space `to`. Value -1 means "no row": a factor read through it (anywhere
 /// along a chain) is zero, one written through it is dropped, so each path that uses it contributes nothing for that row, to values and to

@@ -121,7 +121,9 @@ class PathSum {
     void add(const Path& path) const {
         const std::size_t factors = path.factors.size();
         const std::vector<std::int64_t> channels = channels_of(path);
-        const std::vector<CoefficientEntry> entries = reduced_entries(path);
+        Path unscaled = path;       // the scale is applied in long double
+        unscaled.scale = 1;
+        const std::vector<CoefficientEntry> entries = reduced_entries(unscaled);
         std::vector<std::int64_t> components;       // offset of every entry's component, [entry][factor]
         std::vector<Place> places;
         for (const Factor& factor : path.factors) places.emplace_back(polynomial_.operands[static_cast<std::size_t>(factor.operand)], factor.segment);
@@ -135,7 +137,7 @@ class PathSum {
                 for (std::size_t f = 0; f < factors; ++f) channel[f] = base[f] + channels[c + f] * places[f].channel_stride;
                 for (std::size_t e = 0; e < entries.size(); ++e) {
                     const std::int64_t* component = &components[e * factors];
-                    long double product = entries[e].value;
+                    long double product = static_cast<long double>(path.scale) * entries[e].value;
                     for (std::size_t f = 0; f + 1 < factors; ++f) product *= channel[f][component[f]];
                     channel[factors - 1][component[factors - 1]] += product;
                 }
