@@ -11,7 +11,7 @@ namespace {
 
 /// A non-negative integer below 2^2048. Only what comparing two products needs.
 class BigUnsigned {
-   public:
+ public:
     explicit BigUnsigned(unsigned __int128 value) {
         for (; value != 0; value >>= 32) limbs_[size_++] = static_cast<std::uint32_t>(value);
     }
@@ -56,7 +56,7 @@ class BigUnsigned {
         return std::strong_ordering::equal;
     }
 
-   private:
+ private:
     static constexpr int capacity = 64;
 
     void append(std::uint32_t limb) {

@@ -4,9 +4,10 @@
 
 namespace clebsch {
 
-/// A positive rational whose numerator and denominator have no prime factor above 37: quotients of factorials up to 37!, and small integers.
+/// A positive rational whose numerator and denominator have no prime factor above 37: quotients of factorials up to 37!, and small
+/// integers.
 class PrimePowers {
-   public:
+ public:
     /// Multiplies by (value)^power, 1 <= value <= 40. Throws std::logic_error when value has a larger prime factor.
     PrimePowers& multiply(int value, int power = 1);
     /// Multiplies by (n!)^power, 0 <= n <= 37, the largest that three angular momenta of 12 need.
@@ -15,7 +16,7 @@ class PrimePowers {
     static constexpr std::array<int, 12> primes = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37};
     const std::array<int, 12>& exponents() const { return exponents_; }
 
-   private:
+ private:
     std::array<int, 12> exponents_{};
 };
 

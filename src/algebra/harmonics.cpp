@@ -24,9 +24,10 @@ Integer factorial_quotient(int n, int below) {  // n! / below!
     return result;
 }
 
-/// Y_lm = sqrt((2 - [m = 0]) (2l+1) (l-|m|)! / (l+|m|)!) P_lm(y, r^2) T_m(z, x), with T_m the real (m >= 0) or imaginary part of (z + i x)^|m|
-/// and P_lm = 2^-l sum_k (-1)^k C(l, k) C(2l-2k, l) (l-2k)!/(l-2k-|m|)! r^2k y^(l-2k-|m|), the |m|-th derivative of Legendre's polynomial made
-/// homogeneous. Everything but the root is an integer over 2^l.
+/// Y_lm = sqrt((2 - [m = 0]) (2l+1) (l-|m|)! / (l+|m|)!) P_lm(y, r^2) T_m(z, x), where
+/// T_m is the real (m >= 0) or imaginary part of (z + i x)^|m|, and
+/// P_lm = 2^-l sum_k (-1)^k C(l, k) C(2l-2k, l) (l-2k)!/(l-2k-|m|)! r^2k y^(l-2k-|m|)
+/// is the |m|-th derivative of Legendre's polynomial, made homogeneous. Everything but the root is an integer over 2^l.
 std::vector<Monomial> compute_monomials(int l) {
     std::vector<Monomial> monomials;
     for (int component = 0; component <= 2 * l; ++component) {
@@ -34,7 +35,8 @@ std::vector<Monomial> compute_monomials(int l) {
         const bool imaginary = component < l;
         std::map<std::array<int, 3>, Integer> factors;
         for (int k = 0; 2 * k <= l - m; ++k) {
-            const Integer legendre = (k % 2 ? -1 : 1) * binomial(l, k) * binomial(2 * l - 2 * k, l) * factorial_quotient(l - 2 * k, l - 2 * k - m);
+            const Integer legendre =
+                (k % 2 ? -1 : 1) * binomial(l, k) * binomial(2 * l - 2 * k, l) * factorial_quotient(l - 2 * k, l - 2 * k - m);
             for (int a = 0; a <= k; ++a) {  // x^2a y^2b z^2(k-a-b) of r^2k
                 for (int b = 0; a + b <= k; ++b) {
                     const Integer radial = binomial(k, a) * binomial(k - a, b);
@@ -57,8 +59,8 @@ std::vector<Monomial> compute_monomials(int l) {
     return monomials;
 }
 
-/// The projection of r x Y_{l-1} on degree l is a multiple of Y_l. On the polar axis Y_l[0] = sqrt(2l+1), and there the coupling's middle element
-/// sqrt(l / ((2l-1)(2l+1))) is all that is left: the multiple is (2l+1) / sqrt(l).
+/// The projection of r x Y_{l-1} on degree l is a multiple of Y_l. On the polar axis Y_l[0] = sqrt(2l+1), and there the coupling's middle
+/// element sqrt(l / ((2l-1)(2l+1))) is all that is left: the multiple is (2l+1) / sqrt(l).
 std::vector<RecurrenceEntry> compute_recurrence(int l) {
     std::vector<RecurrenceEntry> entries;
     for (const CouplingEntry& coupling : wigner_3j(1, l - 1, l)) {
@@ -84,7 +86,8 @@ std::span<const Entry> table(int l, std::vector<Entry> (*compute)(int)) {
 
 void check_degree(const char* what, int l, int least) {
     if (l < least || l > max_degree) {
-        fail(std::string(what) + ": degree " + std::to_string(l) + " is not one of " + std::to_string(least) + " to " + std::to_string(max_degree));
+        fail(std::string(what) + ": degree " + std::to_string(l) + " is not one of " + std::to_string(least) + " to " +
+             std::to_string(max_degree));
     }
 }
 
@@ -102,9 +105,12 @@ std::span<const RecurrenceEntry> harmonic_recurrence(int l) {
 
 double harmonics_scale(int l, HarmonicsNormalization normalization) {
     switch (normalization) {
-        case HarmonicsNormalization::component: return 1.0;
-        case HarmonicsNormalization::norm: return 1.0 / std::sqrt(2.0 * l + 1.0);
-        case HarmonicsNormalization::integral: return 0.5 * std::numbers::inv_sqrtpi;
+        case HarmonicsNormalization::component:
+            return 1.0;
+        case HarmonicsNormalization::norm:
+            return 1.0 / std::sqrt(2.0 * l + 1.0);
+        case HarmonicsNormalization::integral:
+            return 0.5 * std::numbers::inv_sqrtpi;
     }
     fail("harmonics_scale: unknown normalization");
 }

@@ -33,7 +33,7 @@ std::string pointer(std::string_view text, std::size_t position) {
 
 /// A recursive reading of one text. Positions are byte offsets into the whole text, so that every error can point.
 class Parser {
-   public:
+ public:
     explicit Parser(std::string_view text) : text_(text) {}
 
     std::vector<IrrepBlock> list() const {
@@ -64,7 +64,7 @@ class Parser {
 
     Irrep irrep() const { return irrep({0, text_.size()}); }
 
-   private:
+ private:
     struct Range {
         std::size_t begin, end;
         bool empty() const { return begin == end; }
@@ -190,7 +190,8 @@ Irreps::Irreps(std::vector<IrrepBlock> blocks) : blocks_(std::move(blocks)) {
             fail("irreps: multiplicity " + std::to_string(block.multiplicity) + " of " + to_text(block.irrep) + " is negative");
         }
         if (is_so3(block.irrep) != is_so3(blocks_[0].irrep)) {
-            fail("irreps: " + to_text(blocks_[0].irrep) + " and " + to_text(block.irrep) + " in one list: irreps of O(3) and of SO(3) do not mix");
+            fail("irreps: " + to_text(blocks_[0].irrep) + " and " + to_text(block.irrep) +
+                 " in one list: irreps of O(3) and of SO(3) do not mix");
         }
         std::int64_t block_dim = 0;
         if (__builtin_mul_overflow(block.multiplicity, std::int64_t{block.irrep.dim()}, &block_dim) ||

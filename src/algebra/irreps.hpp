@@ -31,8 +31,8 @@ struct Irrep {
     }
 };
 
-std::string to_text(Irrep irrep);             // "1o", SO(3): "1"
-Irrep parse_irrep(std::string_view text);     // throws Error(parse) pointing at the character
+std::string to_text(Irrep irrep);          // "1o", SO(3): "1"
+Irrep parse_irrep(std::string_view text);  // throws Error(parse) pointing at the character
 /// The irreps of the product a x b, from |la-lb| up. Throws when one is of O(3) and the other of SO(3).
 std::vector<Irrep> product(Irrep a, Irrep b);
 /// Whether c appears in a x b (triangle rule and parity).
@@ -49,12 +49,12 @@ struct IrrepBlock {
 
 /// An ordered list of blocks. Equality is literal, as in e3nn: 2x0e != 0e+0e, and blocks of multiplicity 0 are kept.
 class Irreps {
-   public:
+ public:
     Irreps() = default;
-    Irreps(std::vector<IrrepBlock> blocks);        // NOLINT(google-explicit-constructor): a list of blocks is an Irreps
+    Irreps(std::vector<IrrepBlock> blocks);  // NOLINT(google-explicit-constructor): a list of blocks is an Irreps
     /// Parses e3nn's grammar and its SO(3) form ("32x0+16x1"). Throws Error(parse) that points at the character.
     explicit Irreps(std::string_view text);
-    Irreps(const char* text) : Irreps(std::string_view(text)) {}   // NOLINT(google-explicit-constructor)
+    Irreps(const char* text) : Irreps(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
 
     const std::vector<IrrepBlock>& blocks() const { return blocks_; }
     std::size_t size() const { return blocks_.size(); }
@@ -62,17 +62,17 @@ class Irreps {
     auto begin() const { return blocks_.begin(); }
     auto end() const { return blocks_.end(); }
 
-    std::int64_t dim() const;             ///< sum of multiplicity * (2l+1)
-    std::int64_t num_irreps() const;      ///< sum of multiplicities
-    int lmax() const;                     ///< largest degree of a block with multiplicity > 0; throws when there is none
+    std::int64_t dim() const;         ///< sum of multiplicity * (2l+1)
+    std::int64_t num_irreps() const;  ///< sum of multiplicities
+    int lmax() const;                 ///< largest degree of a block with multiplicity > 0; throws when there is none
     std::int64_t count(Irrep irrep) const;
     /// [begin, end) of every block in a flat row.
     std::vector<std::pair<std::int64_t, std::int64_t>> slices() const;
 
-    struct Sorted;                        // irreps, permutation, inverse
-    Sorted sorted() const;                ///< stable; permutation[old] = new, inverse[new] = old
-    Irreps simplified() const;            ///< merges adjacent equal irreps, drops multiplicity 0
-    Irreps regrouped() const;             ///< sorted, then simplified
+    struct Sorted;              // irreps, permutation, inverse
+    Sorted sorted() const;      ///< stable; permutation[old] = new, inverse[new] = old
+    Irreps simplified() const;  ///< merges adjacent equal irreps, drops multiplicity 0
+    Irreps regrouped() const;   ///< sorted, then simplified
     Irreps filtered(const std::vector<Irrep>& keep) const;
     Irreps without(const std::vector<Irrep>& drop) const;
     Irreps up_to_degree(int lmax) const;
@@ -83,7 +83,7 @@ class Irreps {
 
     friend bool operator==(const Irreps&, const Irreps&) = default;
 
-   private:
+ private:
     std::vector<IrrepBlock> blocks_;
 };
 
@@ -92,6 +92,6 @@ struct Irreps::Sorted {
     std::vector<int> permutation, inverse;
 };
 
-std::string to_text(const Irreps& irreps);    // "128x0e+64x1o"; always writes the multiplicity; empty list: ""
+std::string to_text(const Irreps& irreps);  // "128x0e+64x1o"; always writes the multiplicity; empty list: ""
 
 }  // namespace clebsch

@@ -59,7 +59,8 @@ Matrix3 orthogonalised(const char* what, Matrix3 rotation) {
             correction[i] = 0.5 * (3.0 * identity - correction[i]);
         }
         if (!(deviation <= tolerance)) {
-            fail(std::string(what) + ": expected an orthogonal matrix (to 1e-5), the largest element of |R^T R - 1| is " + number(deviation));
+            fail(std::string(what) + ": expected an orthogonal matrix (to 1e-5), the largest element of |R^T R - 1| is " +
+                 number(deviation));
         }
         if (deviation < 1e-15) break;
         rotation = product(rotation, correction);
@@ -67,8 +68,9 @@ Matrix3 orthogonalised(const char* what, Matrix3 rotation) {
     return rotation;
 }
 
-/// D of degree l from that of degree l-1 and the 3x3 matrix: the coupling 1 x (l-1) -> l is invariant and its norm per component is 1/sqrt(2l+1), so
-/// D_l[m, m'] = (2l+1) sum C[i, n, m] R[i, i'] D_{l-1}[n, n'] C[i', n', m']. An isometry in each step: errors add up, they do not grow.
+/// D of degree l from that of degree l-1 and the 3x3 matrix: the coupling 1 x (l-1) -> l is invariant and its norm per component is
+/// 1/sqrt(2l+1), so D_l[m, m'] = (2l+1) sum C[i, n, m] R[i, i'] D_{l-1}[n, n'] C[i', n', m']. An isometry in each step: errors add up, they
+/// do not grow.
 std::vector<double> next_degree(int l, const Matrix3& rotation, const std::vector<double>& lower) {
     const int size = 2 * l + 1, lower_size = 2 * l - 1;
     std::vector<double> right(3 * lower_size * size);  // [i, n, m'] = sum over (i', n') of R D_{l-1} C
@@ -123,7 +125,8 @@ void check(Irrep irrep) { Irreps({{1, irrep}}); }
 
 Matrix3 rotation_matrix(const Angles& angles) {
     if (!std::isfinite(angles.alpha) || !std::isfinite(angles.beta) || !std::isfinite(angles.gamma)) {
-        fail("rotation_matrix: angles (" + number(angles.alpha) + ", " + number(angles.beta) + ", " + number(angles.gamma) + ") are not finite");
+        fail("rotation_matrix: angles (" + number(angles.alpha) + ", " + number(angles.beta) + ", " + number(angles.gamma) +
+             ") are not finite");
     }
     return product(about_y(angles.alpha), product(about_x(angles.beta), about_y(angles.gamma)));
 }
@@ -137,14 +140,15 @@ Matrix3 rotation_matrix(const Quaternion& quaternion) {
     double w = quaternion.w / largest, x = quaternion.x / largest, y = quaternion.y / largest, z = quaternion.z / largest;
     const double length = std::sqrt(w * w + x * x + y * y + z * z);
     w /= length, x /= length, y /= length, z /= length;
-    return {1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w), 2 * (x * y + z * w), 1 - 2 * (x * x + z * z),
-            2 * (y * z - x * w), 2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)};
+    return {1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w), 2 * (x * y + z * w),    1 - 2 * (x * x + z * z),
+            2 * (y * z - x * w),     2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)};
 }
 
 Angles rotation_angles(const Matrix3& matrix) {
     const Matrix3 rotation = orthogonalised("rotation_angles", matrix);
     if (determinant(rotation) < 0.0) fail("rotation_angles: expected a proper rotation, the determinant is -1");
-    // R maps the polar axis y to (sin b sin a, cos b, sin b cos a). atan2 instead of acos keeps b precise near the poles; + 0.0 turns -0 into 0.
+    // R maps the polar axis y to (sin b sin a, cos b, sin b cos a). atan2 instead of acos keeps b precise near the poles; + 0.0 turns -0
+    // into 0.
     const double x = rotation[1] + 0.0, y = rotation[4], z = rotation[7] + 0.0;
     const double alpha = std::atan2(x, z), beta = std::atan2(std::hypot(x, z), y);
     const Matrix3 rest = product(transposed(rotation_matrix(Angles{alpha, beta, 0.0})), rotation);

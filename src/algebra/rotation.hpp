@@ -7,9 +7,13 @@
 
 namespace clebsch {
 
-using Matrix3 = std::array<double, 9>;                            // row-major
-struct Angles { double alpha, beta, gamma; };                     // R = Ry(alpha) Rx(beta) Ry(gamma), radians
-struct Quaternion { double w, x, y, z; };                         // need not be normalised
+using Matrix3 = std::array<double, 9>;  // row-major
+struct Angles {
+    double alpha, beta, gamma;
+};  // R = Ry(alpha) Rx(beta) Ry(gamma), radians
+struct Quaternion {
+    double w, x, y, z;
+};  // need not be normalised
 
 /// Both throw on numbers that are not finite, the second on a zero quaternion.
 Matrix3 rotation_matrix(const Angles& angles);
@@ -18,8 +22,8 @@ Matrix3 rotation_matrix(const Quaternion& quaternion);
 Angles rotation_angles(const Matrix3& rotation);
 
 /// D(l), row-major, (2l+1)^2 numbers: Y_l(R v) = D(l) Y_l(v), D(1) = R. Precise to about 1e-14 at l = 12.
-/// The matrix must be orthogonal to 1e-5 (else throws, with the deviation); what deviation is left is removed first, so that float32 input gives
-/// orthogonal D. A determinant of -1 multiplies by the irrep's parity (SO(3) irreps: throws). Thread safe.
+/// The matrix must be orthogonal to 1e-5 (else throws, with the deviation); what deviation is left is removed first, so that float32 input
+/// gives orthogonal D. A determinant of -1 multiplies by the irrep's parity (SO(3) irreps: throws). Thread safe.
 std::vector<double> wigner_d(Irrep irrep, const Matrix3& rotation);
 std::vector<double> wigner_d(Irrep irrep, const Angles& angles);
 std::vector<double> wigner_d(Irrep irrep, const Quaternion& quaternion);

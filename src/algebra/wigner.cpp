@@ -73,7 +73,8 @@ Slot& slot(int l1, int l2, int l3, SignTable table) {
 ExactRoot exact_wigner_3j(int l1, int l2, int l3, int i, int j, int k) {
     ExactRoot result;
     const int m1 = i - l1, m2 = j - l2, m3 = k - l3;
-    // Complex components (p1, p2, p1 + p2), p = +-m, that have these real ones as their cosine or sine part: a pair of opposite signs, or zeros.
+    // Complex components (p1, p2, p1 + p2), p = +-m, that have these real ones as their cosine or sine part: a pair of opposite signs, or
+    // zeros.
     const int p1 = std::abs(m1);
     const int p2 = p1 + std::abs(m2) == std::abs(m3) ? std::abs(m2) : -std::abs(m2);
     const int p3 = p1 + p2;

@@ -9,8 +9,8 @@ namespace clebsch {
 enum class SignTable { e3nn_0_5, e3nn_0_4 };
 
 struct CouplingEntry {
-    int i, j, k;      ///< components of l1, l2, l3 (0 is m = -l)
-    double value;     ///< correctly rounded
+    int i, j, k;   ///< components of l1, l2, l3 (0 is m = -l)
+    double value;  ///< correctly rounded
 };
 
 /// Non-zero entries of e3nn's wigner_3j(l1, l2, l3), sorted by (i, j, k); their squares sum to 1. Empty when the triangle rule fails.

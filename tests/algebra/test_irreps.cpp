@@ -58,19 +58,53 @@ TEST_CASE("a list without parities is one of SO(3)") {
 }
 
 TEST_CASE("malformed irreps are refused with a caret under the offending character") {
-    struct Case { const char* text; int column; };
-    for (const auto& [text, column] : {
-             Case{"-1x0e", 0}, {"+0e", 0}, {"0e+", 3}, {"1o++2e", 3}, {"2x3x0e", 3}, {"x0e", 0}, {"2x", 2}, {"e", 0}, {"1O", 1}, {"1p", 1},
-             {"1.0x0e", 1}, {"2*0e", 1}, {"1x-1e", 2}, {"1 0e", 1}, {"1__0e", 1}, {"_1e", 0}, {"1_e", 1}, {"0x", 2}, {"1eo", 1}, {"+", 0},
-             {"0e+1", 3}, {"32x0+16x1o", 8}, {"13e", 0}, {"2x0e+1x13", 7}, {"99999999999999999999e", 0}, {"9223372036854775808x0e", 0},
-             {"1_000_000_000_000_000_000_000x0e", 0}, {"9223372036854775807x1o", 0}, {"9223372036854775807x0e+1x0e", 23}, {"--0e", 1},
-             {"-", 0}, {"1o\xc3\xa9", 3}, {"\xc3\xa9x1o", 0}, {"1X0e", 1}, {"1,0e", 1}, {"(1)", 2},
+    struct Case {
+        const char* text;
+        int column;
+    };
+    for (const Case& sample : {
+             Case{"-1x0e", 0},
+             {"+0e", 0},
+             {"0e+", 3},
+             {"1o++2e", 3},
+             {"2x3x0e", 3},
+             {"x0e", 0},
+             {"2x", 2},
+             {"e", 0},
+             {"1O", 1},
+             {"1p", 1},
+             {"1.0x0e", 1},
+             {"2*0e", 1},
+             {"1x-1e", 2},
+             {"1 0e", 1},
+             {"1__0e", 1},
+             {"_1e", 0},
+             {"1_e", 1},
+             {"0x", 2},
+             {"1eo", 1},
+             {"+", 0},
+             {"0e+1", 3},
+             {"32x0+16x1o", 8},
+             {"13e", 0},
+             {"2x0e+1x13", 7},
+             {"99999999999999999999e", 0},
+             {"9223372036854775808x0e", 0},
+             {"1_000_000_000_000_000_000_000x0e", 0},
+             {"9223372036854775807x1o", 0},
+             {"9223372036854775807x0e+1x0e", 23},
+             {"--0e", 1},
+             {"-", 0},
+             {"1o\xc3\xa9", 3},
+             {"\xc3\xa9x1o", 0},
+             {"1X0e", 1},
+             {"1,0e", 1},
+             {"(1)", 2},
          }) {
-        INFO("text: ", text);
-        const std::string message = message_of(text);
+        INFO("text: ", sample.text);
+        const std::string message = message_of(sample.text);
         INFO("message: ", message);
         CHECK(message != "accepted");
-        CHECK(caret_column(message) == column);
+        CHECK(caret_column(message) == sample.column);
     }
     CHECK(message_of("13e").find("above 12") != std::string::npos);
     CHECK(message_of("0e+1").find("SO(3)") != std::string::npos);

@@ -56,7 +56,8 @@ std::vector<double> row(const std::vector<double>& matrix, int n, int i) { retur
 
 /// Largest change of C under D(l1) x D(l2) x D(l3): zero for an invariant coupling.
 double equivariance_error(int l1, int l2, int l3, const Matrix3& rotation) {
-    const auto d1 = wigner_d({l1, Parity::even}, rotation), d2 = wigner_d({l2, Parity::even}, rotation), d3 = wigner_d({l3, Parity::even}, rotation);
+    const auto d1 = wigner_d({l1, Parity::even}, rotation), d2 = wigner_d({l2, Parity::even}, rotation),
+               d3 = wigner_d({l3, Parity::even}, rotation);
     const int n1 = 2 * l1 + 1, n2 = 2 * l2 + 1, n3 = 2 * l3 + 1;
     std::vector<double> original(n1 * n2 * n3), first(n1 * n2 * n3), second(n1 * n2 * n3), third(n1 * n2 * n3);
     for (const CouplingEntry& entry : wigner_3j(l1, l2, l3)) {
@@ -82,7 +83,8 @@ double equivariance_error(int l1, int l2, int l3, const Matrix3& rotation) {
 
 TEST_CASE("rotation matrices of angles and quaternions equal e3nn's") {
     const Matrix3 rotation = rotation_matrix(Angles{.1, .2, .3});
-    const std::vector<double> golden = {.921649085609, .019833838076, .387517202022, .058710801694, .980066577841, -.189796060979, -.383557042381, .197676811654, .902113004769};
+    const std::vector<double> golden = {.921649085609,  .019833838076,  .387517202022, .058710801694, .980066577841,
+                                        -.189796060979, -.383557042381, .197676811654, .902113004769};
     CHECK(difference(rotation, golden) < 1e-12);
     CHECK(difference(rotation, rotation_matrix(Quaternion{.975170327, .0993346654, .197676812, .00996671108})) < 1e-9);
     // axis (.44855227, .892622754, .0450053449), angle .446614919
@@ -90,7 +92,8 @@ TEST_CASE("rotation matrices of angles and quaternions equal e3nn's") {
     CHECK(difference(rotation, rotation_matrix(Quaternion{std::cos(half), s * .44855227, s * .892622754, s * .0450053449})) < 1e-9);
 
     const Quaternion quaternion{std::cos(.3), std::sin(.3) / 3, std::sin(.3) * 2 / 3, std::sin(.3) * 2 / 3};
-    const std::vector<double> golden2 = {.844742769, -.337614008, .415242623, .415242623, .902964231, -.110585542, -.337614008, .265842773, .902964231};
+    const std::vector<double> golden2 = {.844742769,  -.337614008, .415242623, .415242623, .902964231,
+                                         -.110585542, -.337614008, .265842773, .902964231};
     CHECK(difference(rotation_matrix(quaternion), golden2) < 1e-9);
     const Angles angles = rotation_angles(rotation_matrix(quaternion));
     CHECK(std::abs(angles.alpha + .903775609) < 1e-9);
@@ -153,8 +156,10 @@ TEST_CASE("small rotations give e3nn's generators of so(3)") {
     CHECK(difference(generator(1, x, minus_x), std::vector<double>{0, 0, 0, 0, 0, -1, 0, 1, 0}) < 1e-9);
     CHECK(difference(generator(1, y, minus_y), std::vector<double>{0, 0, 1, 0, 0, 0, -1, 0, 0}) < 1e-9);
     const double r3 = std::sqrt(3.0);
-    CHECK(difference(generator(2, x, minus_x), std::vector<double>{0, 1, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, -r3, 0, 0, 0, r3, 0, -1, 0, 0, 0, 1, 0}) < 1e-9);
-    CHECK(difference(generator(2, y, minus_y), std::vector<double>{0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, -2, 0, 0, 0, 0}) < 1e-9);
+    CHECK(difference(generator(2, x, minus_x),
+                     std::vector<double>{0, 1, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, -r3, 0, 0, 0, r3, 0, -1, 0, 0, 0, 1, 0}) < 1e-9);
+    CHECK(difference(generator(2, y, minus_y),
+                     std::vector<double>{0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, -2, 0, 0, 0, 0}) < 1e-9);
 }
 
 TEST_CASE("D is an orthogonal representation to 2e-14 up to degree 12") {
@@ -248,7 +253,8 @@ TEST_CASE("a rotation in float32 still gives orthogonal D") {
 
 TEST_CASE("what is no rotation is refused") {
     const double nan = std::nan("");
-    const Matrix3 stretched = {1.001, 0, 0, 0, 1, 0, 0, 0, 1}, zero = {}, undefined = {1, 0, 0, 0, nan, 0, 0, 0, 1}, mirror = {1, 0, 0, 0, -1, 0, 0, 0, 1};
+    const Matrix3 stretched = {1.001, 0, 0, 0, 1, 0, 0, 0, 1}, zero = {}, undefined = {1, 0, 0, 0, nan, 0, 0, 0, 1},
+                  mirror = {1, 0, 0, 0, -1, 0, 0, 0, 1};
     for (const Matrix3& matrix : {stretched, zero, undefined}) {
         CHECK_THROWS_AS(wigner_d({2, Parity::even}, matrix), Error);
         CHECK_THROWS_AS(rotation_angles(matrix), Error);
