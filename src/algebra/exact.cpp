@@ -112,10 +112,10 @@ double to_double(const ExactRoot& value) {
         return square <=> numerator;
     };
     auto floor = static_cast<std::uint64_t>(std::ldexp(mantissa, bits));
-    while (compare(floor) > 0) --floor;
-    while (compare(floor + 1) <= 0) ++floor;
+    while (std::is_gt(compare(floor))) --floor;
+    while (std::is_lteq(compare(floor + 1))) ++floor;
     // The bits below a double's, and one that says whether anything follows them, make the conversion round correctly.
-    const std::uint64_t sticky = 2 * floor + (compare(floor) != 0 ? 1 : 0);
+    const std::uint64_t sticky = 2 * floor + (std::is_neq(compare(floor)) ? 1 : 0);
     const double magnitude = std::ldexp(static_cast<double>(sticky), exponent - 1);
     return value.factor < 0 ? -magnitude : magnitude;
 }

@@ -26,7 +26,7 @@ struct Irrep {
     friend bool operator==(const Irrep&, const Irrep&) = default;
     /// e3nn's sort order: by degree, then odd before even: 0o, 0e, 1o, 1e, ... (SO(3): by degree).
     friend std::strong_ordering operator<=>(const Irrep& a, const Irrep& b) {
-        if (auto order = a.degree <=> b.degree; order != 0) return order;
+        if (auto order = a.degree <=> b.degree; std::is_neq(order)) return order;
         return static_cast<int>(a.parity) <=> static_cast<int>(b.parity);
     }
 };

@@ -56,6 +56,12 @@ bool flips_in_e3nn_0_4(std::array<int, 3> degrees) {
     return wigner_3j(degrees[0], degrees[1], degrees[2]).front().value < 0.0;
 }
 
+std::vector<CouplingEntry> negated(std::span<const CouplingEntry> entries) {
+    std::vector<CouplingEntry> result(entries.begin(), entries.end());
+    for (CouplingEntry& entry : result) entry.value = -entry.value;
+    return result;
+}
+
 struct Slot {
     std::once_flag once;
     std::vector<CouplingEntry> entries;
@@ -107,16 +113,8 @@ std::span<const CouplingEntry> wigner_3j(int l1, int l2, int l3, SignTable table
     if (l3 < std::abs(l1 - l2) || l3 > l1 + l2) return {};
     if (table == SignTable::e3nn_0_4 && !flips_in_e3nn_0_4({l1, l2, l3})) return wigner_3j(l1, l2, l3);
     Slot& wanted = slot(l1, l2, l3, table);
-    std::call_once(wanted.once, [&] {
-        if (table == SignTable::e3nn_0_5) {
-            wanted.entries = compute(l1, l2, l3);
-        } else {
-            for (CouplingEntry entry : wigner_3j(l1, l2, l3)) {
-                entry.value = -entry.value;
-                wanted.entries.push_back(entry);
-            }
-        }
-    });
+    std::call_once(wanted.once,
+                   [&] { wanted.entries = table == SignTable::e3nn_0_5 ? compute(l1, l2, l3) : negated(wigner_3j(l1, l2, l3)); });
     return wanted.entries;
 }
 
