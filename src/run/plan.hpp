@@ -17,11 +17,13 @@
 namespace clebsch {
 
 struct PlanOptions {
-    std::vector<DType> dtypes;                      ///< storage of each operand, in their order; empty: float32 all
-    std::optional<DType> compute;                   ///< float32 or float64; default: float64 if every operand is stored so, else float32
-    std::optional<InstructionSet> instruction_set;  ///< default: default_instruction_set()
-    std::string family;                             ///< the only kernel family asked before `general`; empty: all
+    std::vector<DType> dtypes = {};                     ///< storage of each operand, in their order; empty: float32 all
+    std::optional<DType> compute = {};                  ///< float32 or float64; default: float64 if every operand is stored so, else float32
+    std::optional<InstructionSet> instruction_set = {}; ///< default: default_instruction_set()
+    std::string family = {};                            ///< the only kernel family asked before `general`; empty: all
 };
+
+struct PlanData;                                    // run/plan_data.hpp
 
 class PolynomialPlan {
    public:
@@ -50,8 +52,7 @@ class PolynomialPlan {
     std::string explain() const;
 
    private:
-    struct Data;
-    std::unique_ptr<const Data> data_;
+    std::unique_ptr<const PlanData> data_;
 };
 
 }  // namespace clebsch

@@ -1,0 +1,375 @@
+// A launch: convert what is read several times, prepare the kernels, run the parts, add up what parts share.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "run/workspace.hpp"
+
+namespace clebsch {
+namespace {
+
+std::int64_t value_at(const IndexBuffer& index, std::int64_t i) {
+    return index.type == IndexType::int32 ? std::int64_t{static_cast<const std::int32_t*>(index.data)[i]} : static_cast<const std::int64_t*>(index.data)[i];
+}
+
+template <class T>
+void add_to(T* __restrict sum, const T* __restrict summand, std::int64_t size) {
+    for (std::int64_t i = 0; i < size; ++i) sum[i] += summand[i];
+}
+
+template <class T>
+class Launch {
+    using Kind = OperandPlan::Kind;
+    using State = OperandState<T>;
+    using Way = typename State::Way;
+    using Worker = WorkerState<T>;
+
+   public:
+    Launch(const PlanData& plan, const Call& call, LaunchState<T>& launch) : plan_(plan), call_(call), launch_(launch) {}
+
+    void run(const ParallelFor& parallel_for) {
+        start(parallel_for);
+        std::atomic<std::int64_t> next{0};
+        for_each_task(parallel_for, launch_.workers, [&](std::int64_t w) {
+            Worker& worker = launch_.worker[w];
+            for (std::size_t o = 0; o < plan_.operands.size(); ++o) point_shared_input(o, worker);
+            for (std::int64_t part = next.fetch_add(1); part < launch_.parts; part = next.fetch_add(1)) run_part(part, worker);
+        });
+        for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
+            const OperandPlan& operand = plan_.operands[o];
+            if (!operand.output) continue;
+            if (launch_.operands[o].way == Way::partial) add_partial_sums(o, parallel_for);
+            if (operand.sorted && launch_.parts > 1) add_heads(o);
+        }
+    }
+
+   private:
+    const PlanData& plan_;
+    const Call& call_;
+    LaunchState<T>& launch_;
+
+    std::int64_t part_begin(std::int64_t part) const {
+        const std::int64_t quotient = launch_.rows / launch_.parts, remainder = launch_.rows % launch_.parts;
+        return quotient * part + std::min(part, remainder);
+    }
+
+    std::int64_t row_of(int chain, std::int64_t row) const {
+        for (const int index : plan_.chains[static_cast<std::size_t>(chain)]) {
+            row = value_at(call_.indices[static_cast<std::size_t>(index)], row);
+            if (row < 0) return -1;
+        }
+        return row;
+    }
+
+    std::byte* stored_row(const State& state, std::int64_t row) const { return state.data + row * state.row_bytes; }
+    T* plain_row(const State& state, std::int64_t row) const { return reinterpret_cast<T*>(stored_row(state, row)); }
+
+    void zero_stored(std::size_t o, std::int64_t begin, std::int64_t end) const {
+        const State& state = launch_.operands[o];
+        const RowForm& form = plan_.operands[o].form;
+        const auto bytes = static_cast<std::size_t>(form.size) * size_of(form.dtype);
+        if (begin >= end || bytes == 0) return;
+        if (static_cast<std::size_t>(state.row_bytes) == bytes) {
+            std::memset(stored_row(state, begin), 0, bytes * static_cast<std::size_t>(end - begin));
+            return;
+        }
+        for (std::int64_t row = begin; row < end; ++row) std::memset(stored_row(state, row), 0, bytes);
+    }
+
+    void zero_own(T* row, const OperandPlan& operand, std::int64_t rows = 1) const {
+        if (operand.padded > 0) std::memset(static_cast<void*>(row), 0, static_cast<std::size_t>(operand.padded * rows) * sizeof(T));
+    }
+
+    // ---- before the parts
+
+    void start(const ParallelFor& parallel_for) {
+        for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
+            const OperandPlan& operand = plan_.operands[o];
+            State& state = launch_.operands[o];
+            state.data = static_cast<std::byte*>(call_.buffers[o].data);
+            state.row_bytes = row_bytes(plan_.polynomial.operands[o], call_.buffers[o]);
+            launch_.shared_rows[o] = nullptr;
+            if (state.way == Way::staged_whole) convert_all(o, parallel_for);
+            if (!operand.output && operand.kind == Kind::shared) launch_.shared_rows[o] = state.way == Way::staged_whole ? state.own : plain_row(state, 0);
+            if (operand.output && operand.sorted) find_last_rows(operand, state);
+        }
+        if (launch_.zero != nullptr) {
+            std::int64_t widest = 0;
+            for (const OperandPlan& operand : plan_.operands) widest = std::max(widest, operand.padded);
+            std::fill_n(launch_.zero, widest, T{0});
+        }
+        for_each_task(parallel_for, static_cast<std::int64_t>(plan_.kernels.size()), [&](std::int64_t k) {
+            if (plan_.prepared_bytes[static_cast<std::size_t>(k)] > 0)
+                plan_.kernels[static_cast<std::size_t>(k)]->prepare(launch_.shared_rows, launch_.prepared[k]);
+        });
+    }
+
+    void convert_all(std::size_t o, const ParallelFor& parallel_for) {
+        const OperandPlan& operand = plan_.operands[o];
+        const State& state = launch_.operands[o];
+        const std::int64_t chunk = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, operand.padded));
+        for_each_task(parallel_for, (state.rows + chunk - 1) / chunk, [&](std::int64_t task) {
+            const std::int64_t end = std::min(state.rows, (task + 1) * chunk);
+            for (std::int64_t row = task * chunk; row < end; ++row) load_row(operand.form, stored_row(state, row), state.own + row * operand.padded);
+        });
+    }
+
+    void find_last_rows(const OperandPlan& operand, State& state) const {
+        state.before[0] = -1;
+        for (std::int64_t part = 0; part < launch_.parts; ++part) {
+            state.before[part + 1] = state.before[part];
+            for (std::int64_t i = part_begin(part + 1); i-- > part_begin(part);) {
+                const std::int64_t row = row_of(operand.chain, i);
+                if (row < 0) continue;
+                state.before[part + 1] = row;
+                break;
+            }
+        }
+    }
+
+    // ---- one part
+
+    void point_shared_input(std::size_t o, Worker& worker) const {
+        if (launch_.shared_rows[o] != nullptr) std::fill_n(worker.inputs[o], plan_.block_rows, launch_.shared_rows[o]);
+    }
+
+    void run_part(std::int64_t part, Worker& worker) {
+        for (std::size_t o = 0; o < plan_.operands.size(); ++o) start_output(o, part, worker);
+        const std::int64_t end = part_begin(part + 1);
+        for (std::int64_t i = part_begin(part); i < end;) {
+            const int rows = collect(i, end, worker);
+            if (rows == 0) continue;
+            for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
+                if (plan_.operands[o].output)
+                    point_output(o, part, rows, worker);
+                else
+                    point_input(o, rows, worker);
+            }
+            Block<T> block{.rows = rows, .inputs = worker.inputs, .outputs = worker.outputs, .scratch = worker.scratch};
+            for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
+                block.prepared = launch_.prepared[k];
+                plan_.kernels[k]->run(block);
+            }
+            for (std::size_t o = 0; o < plan_.operands.size(); ++o)
+                if (plan_.operands[o].output) finish_block(o, part, rows, worker);
+        }
+        for (std::size_t o = 0; o < plan_.operands.size(); ++o)
+            if (plan_.operands[o].output && plan_.operands[o].sorted) finish_last_run(o, part, worker);
+    }
+
+    void start_output(std::size_t o, std::int64_t part, Worker& worker) const {
+        const OperandPlan& operand = plan_.operands[o];
+        State& state = launch_.operands[o];
+        if (operand.output && operand.sorted) {
+            const bool last = part + 1 == launch_.parts;
+            zero_stored(o, state.before[part] + 1, last ? state.rows : state.before[part + 1] + 1);
+            state.head_used[part] = 0;
+            if (state.tail_row != nullptr) state.tail_row[part] = -1;
+            worker.runs[o] = {};
+        } else if (state.way == Way::partial) {
+            if (part == 0 && state.first_in_place)
+                zero_stored(o, 0, state.rows);
+            else
+                zero_own(state.own + part * state.rows * operand.padded, operand, state.rows);
+        }
+    }
+
+    /// Gathers rows that contribute, from i on, until a block is full; zeroes the `each` outputs of the others. Returns how many there are.
+    int collect(std::int64_t& i, std::int64_t end, Worker& worker) const {
+        int rows = 0;
+        const std::size_t chains = plan_.chains.size();
+        for (; i < end && rows < plan_.block_rows; ++i) {
+            std::uint64_t missing = 0;
+            for (std::size_t c = 0; c < chains; ++c) {
+                const std::int64_t row = row_of(static_cast<int>(c), i);
+                worker.chain_rows[c][rows] = row;
+                if (row < 0) missing |= std::uint64_t{1} << c;
+            }
+            worker.iteration[rows] = i;
+            if (missing != 0 && plan_.masked(missing)) {
+                for (std::size_t o = 0; o < plan_.operands.size(); ++o)
+                    if (plan_.operands[o].output && plan_.operands[o].kind == Kind::each) zero_stored(o, i, i + 1);
+                continue;
+            }
+            ++rows;
+        }
+        return rows;
+    }
+
+    void point_input(std::size_t o, int rows, Worker& worker) const {
+        const OperandPlan& operand = plan_.operands[o];
+        const State& state = launch_.operands[o];
+        if (operand.kind == Kind::shared) return;
+        const std::int64_t* numbers = operand.kind == Kind::each ? worker.iteration : worker.chain_rows[operand.chain];
+        const T** pointers = worker.inputs[o];
+        for (int r = 0; r < rows; ++r) {
+            const std::int64_t row = numbers[r];
+            if (row < 0) {
+                pointers[r] = launch_.zero;
+            } else if (state.way == Way::stored) {
+                pointers[r] = plain_row(state, row);
+            } else if (state.way == Way::staged_whole) {
+                pointers[r] = state.own + row * operand.padded;
+            } else if (r > 0 && numbers[r - 1] == row) {
+                pointers[r] = pointers[r - 1];
+            } else {
+                T* staged = worker.staging[o] + r * operand.padded;
+                load_row(operand.form, stored_row(state, row), staged);
+                pointers[r] = staged;
+            }
+        }
+    }
+
+    void point_output(std::size_t o, std::int64_t part, int rows, Worker& worker) const {
+        const OperandPlan& operand = plan_.operands[o];
+        const State& state = launch_.operands[o];
+        T** pointers = worker.outputs[o];
+        if (operand.kind == Kind::each) {
+            for (int r = 0; r < rows; ++r) {
+                pointers[r] = state.way == Way::stored ? plain_row(state, worker.iteration[r]) : worker.staging[o] + r * operand.padded;
+                for (const Range& range : operand.zeroed) std::fill(pointers[r] + range.begin, pointers[r] + range.end, T{0});
+            }
+            return;
+        }
+        if (operand.sorted) return point_sorted_output(o, part, rows, worker);
+        const bool in_place = part == 0 && state.first_in_place;
+        for (int r = 0; r < rows; ++r) {
+            const std::int64_t row = operand.kind == Kind::shared ? 0 : worker.chain_rows[operand.chain][r];
+            if (row < 0)
+                pointers[r] = worker.discard;
+            else
+                pointers[r] = in_place ? plain_row(state, row) : state.own + (part * state.rows + row) * operand.padded;
+        }
+    }
+
+    void point_sorted_output(std::size_t o, std::int64_t part, int rows, Worker& worker) const {
+        const OperandPlan& operand = plan_.operands[o];
+        const State& state = launch_.operands[o];
+        typename Worker::Run& run = worker.runs[o];
+        bool seen = false;                      // whether a row of this block is of the run at hand
+        for (int r = 0; r < rows; ++r) {
+            const std::int64_t row = worker.chain_rows[operand.chain][r];
+            if (row < 0) {
+                worker.outputs[o][r] = worker.discard;
+                continue;
+            }
+            if (row != run.row) {
+                if (state.way == Way::staged && !seen) store_run(o, part, run);
+                run.row = row;
+                if (row == state.before[part]) {            // the part before has begun this row
+                    run.numbers = state.heads + part * operand.padded;
+                    state.head_used[part] = 1;
+                    zero_own(run.numbers, operand);
+                } else if (state.way == Way::stored) {
+                    run.numbers = plain_row(state, row);
+                } else {
+                    run.slot = (run.slot + 1) % (plan_.block_rows + 1);
+                    run.numbers = worker.staging[o] + run.slot * operand.padded;
+                    zero_own(run.numbers, operand);
+                }
+            }
+            seen = true;
+            worker.outputs[o][r] = run.numbers;
+        }
+    }
+
+    bool is_head(const State& state, const OperandPlan& operand, std::int64_t part, const T* numbers) const {
+        return state.heads != nullptr && numbers == state.heads + part * operand.padded;
+    }
+
+    void store_run(std::size_t o, std::int64_t part, const typename Worker::Run& run) const {
+        const State& state = launch_.operands[o];
+        if (run.numbers != nullptr && !is_head(state, plan_.operands[o], part, run.numbers))
+            store_row(plan_.operands[o].form, run.numbers, stored_row(state, run.row));
+    }
+
+    void finish_block(std::size_t o, std::int64_t part, int rows, Worker& worker) const {
+        const OperandPlan& operand = plan_.operands[o];
+        const State& state = launch_.operands[o];
+        if (state.way != Way::staged) return;
+        T** pointers = worker.outputs[o];
+        if (operand.kind == Kind::each) {
+            for (int r = 0; r < rows; ++r) store_row(operand.form, pointers[r], stored_row(state, worker.iteration[r]));
+            return;
+        }
+        // Runs that ended inside the block; the last one goes on.
+        for (int r = 0; r + 1 < rows; ++r)
+            if (pointers[r] != pointers[r + 1] && pointers[r] != worker.discard)
+                store_run(o, part, {.row = worker.chain_rows[operand.chain][r], .numbers = pointers[r]});
+    }
+
+    void finish_last_run(std::size_t o, std::int64_t part, Worker& worker) const {
+        const OperandPlan& operand = plan_.operands[o];
+        const State& state = launch_.operands[o];
+        const typename Worker::Run& run = worker.runs[o];
+        if (state.way != Way::staged || run.numbers == nullptr || is_head(state, operand, part, run.numbers)) return;
+        if (launch_.parts == 1) return store_run(o, part, run);
+        std::copy_n(run.numbers, operand.padded, state.tails + part * operand.padded);
+        state.tail_row[part] = run.row;
+    }
+
+    // ---- after the parts
+
+    void add_heads(std::size_t o) const {
+        const OperandPlan& operand = plan_.operands[o];
+        const State& state = launch_.operands[o];
+        typename Worker::Run open;              // staged rows: a sum that the next part's head may still add to
+        for (std::int64_t part = 0; part < launch_.parts; ++part) {
+            T* head = state.heads + part * operand.padded;
+            const std::int64_t row = state.before[part];
+            if (state.head_used[part] != 0) {
+                if (state.way == Way::stored) {
+                    add_to(plain_row(state, row), head, operand.form.size);
+                } else if (open.row == row) {
+                    add_to(open.numbers, head, operand.form.size);
+                } else {
+                    if (open.numbers != nullptr) store_row(operand.form, open.numbers, stored_row(state, open.row));
+                    open = {.row = row, .numbers = head};
+                }
+            }
+            if (state.way == Way::staged && state.tail_row[part] >= 0) {
+                if (open.numbers != nullptr) store_row(operand.form, open.numbers, stored_row(state, open.row));
+                open = {.row = state.tail_row[part], .numbers = state.tails + part * operand.padded};
+            }
+        }
+        if (open.numbers != nullptr) store_row(operand.form, open.numbers, stored_row(state, open.row));
+    }
+
+    void add_partial_sums(std::size_t o, const ParallelFor& parallel_for) const {
+        const OperandPlan& operand = plan_.operands[o];
+        const State& state = launch_.operands[o];
+        const std::int64_t size = operand.form.size;
+        if (size == 0 || (state.first_in_place && launch_.parts == 1)) return;
+        const auto own_row = [&](std::int64_t part, std::int64_t row) { return state.own + (part * state.rows + row) * operand.padded; };
+        constexpr std::int64_t chunk = 8192;    // numbers a task adds up
+        if (state.first_in_place && size >= 2 * chunk) {
+            const std::int64_t pieces = (size + chunk - 1) / chunk;
+            for_each_task(parallel_for, state.rows * pieces, [&](std::int64_t task) {
+                const std::int64_t row = task / pieces, begin = task % pieces * chunk;
+                for (std::int64_t part = 1; part < launch_.parts; ++part)
+                    add_to(plain_row(state, row) + begin, own_row(part, row) + begin, std::min(chunk, size - begin));
+            });
+            return;
+        }
+        const std::int64_t rows_each = std::max<std::int64_t>(1, chunk / size);
+        for_each_task(parallel_for, (state.rows + rows_each - 1) / rows_each, [&](std::int64_t task) {
+            for (std::int64_t row = task * rows_each; row < std::min(state.rows, (task + 1) * rows_each); ++row) {
+                T* sum = state.first_in_place ? plain_row(state, row) : own_row(0, row);
+                for (std::int64_t part = 1; part < launch_.parts; ++part) add_to(sum, own_row(part, row), size);
+                if (!state.first_in_place) store_row(operand.form, sum, stored_row(state, row));
+            }
+        });
+    }
+};
+
+}  // namespace
+
+template <class T>
+void execute(const PlanData& plan, const Call& call, LaunchState<T>& state, const ParallelFor& parallel_for) {
+    Launch<T>(plan, call, state).run(parallel_for);
+}
+
+template void execute(const PlanData&, const Call&, LaunchState<float>&, const ParallelFor&);
+template void execute(const PlanData&, const Call&, LaunchState<double>&, const ParallelFor&);
+
+}  // namespace clebsch

@@ -1,0 +1,284 @@
+#include "run/plan.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "run/plan_data.hpp"
+#include "run/workspace.hpp"
+#include "schedule/cpu.hpp"
+
+namespace clebsch {
+namespace {
+
+using Data = PlanData;
+
+/// What a block's staged rows and the kernels' scratch may take together: well inside the second-level cache.
+constexpr std::size_t most_scratch = 384 * 1024;
+constexpr int most_block_rows = 256;
+
+int position(const std::vector<std::string>& names, const std::string& name) {
+    return static_cast<int>(std::ranges::find(names, name) - names.begin());
+}
+
+void plan_dtypes(Data& plan, const PlanOptions& options) {
+    const std::size_t operands = plan.polynomial.operands.size();
+    plan.dtypes = options.dtypes.empty() ? std::vector<DType>(operands, DType::float32) : options.dtypes;
+    if (plan.dtypes.size() != operands)
+        fail("expected one dtype per operand (" + std::to_string(operands) + "), got " + std::to_string(plan.dtypes.size()));
+    for (std::size_t o = 0; o < operands; ++o)
+        if (size_of(plan.dtypes[o]) == 0)
+            fail("operand '" + plan.polynomial.operands[o].name + "': dtype number " + std::to_string(static_cast<int>(plan.dtypes[o])) + " is unknown");
+    const bool all_double = operands > 0 && std::ranges::all_of(plan.dtypes, [](DType dtype) { return dtype == DType::float64; });
+    plan.compute = options.compute.value_or(all_double ? DType::float64 : DType::float32);
+    if (plan.compute != DType::float32 && plan.compute != DType::float64)
+        fail(std::string("expected float32 or float64 as the compute type, got ") + to_text(plan.compute));
+}
+
+void plan_operands(Data& plan) {
+    const Polynomial& polynomial = plan.polynomial;
+    plan.spaces = row_spaces(polynomial);
+    for (const Index& index : polynomial.indices) {
+        plan.index_from.push_back(position(plan.spaces, index.from));
+        plan.index_to.push_back(position(plan.spaces, index.to));
+    }
+    for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
+        const Operand& operand = polynomial.operands[o];
+        OperandPlan result;
+        result.output = operand.role == Role::output;
+        result.form = row_form(operand, plan.dtypes[o]);
+        result.plain = result.form.plain(plan.compute);
+        const std::int64_t line = 64 / static_cast<std::int64_t>(size_of(plan.compute));
+        result.padded = (result.form.size + line - 1) / line * line;
+        switch (operand.rows.kind) {
+            case Addressing::Kind::each: result.kind = OperandPlan::Kind::each; break;
+            case Addressing::Kind::shared:
+                result.kind = OperandPlan::Kind::shared;
+                result.space = -1;
+                break;
+            case Addressing::Kind::indexed: {
+                result.kind = OperandPlan::Kind::indexed;
+                result.sorted = polynomial.is_sorted(operand);
+                std::vector<int> chain;
+                for (const std::string& name : operand.rows.via) chain.push_back(polynomial.find_index(name));
+                result.space = plan.index_to[static_cast<std::size_t>(chain.back())];
+                const auto found = std::ranges::find(plan.chains, chain);
+                result.chain = static_cast<int>(found - plan.chains.begin());
+                if (found == plan.chains.end()) plan.chains.push_back(chain);
+                break;
+            }
+        }
+        plan.operands.push_back(std::move(result));
+    }
+    if (plan.chains.size() > 64)
+        throw Error(ErrorKind::unsupported, "a polynomial with " + std::to_string(plan.chains.size()) + " chains of indices: at most 64 can run");
+}
+
+void plan_masks(Data& plan) {
+    std::uint64_t any = 0;
+    for (const Path& path : plan.polynomial.paths) {
+        std::uint64_t chains = 0;
+        for (const Factor& factor : path.factors) {
+            const int chain = plan.operands[static_cast<std::size_t>(factor.operand)].chain;
+            if (chain >= 0) chains |= std::uint64_t{1} << chain;
+        }
+        any |= chains;
+        if (std::ranges::find(plan.path_chains, chains) == plan.path_chains.end()) plan.path_chains.push_back(chains);
+    }
+    plan.partly_masked = std::ranges::any_of(plan.path_chains, [&](std::uint64_t chains) { return chains != any; });
+}
+
+/// What is left of `each` outputs' rows when the kernels' own segments are taken away.
+void plan_zeroing(Data& plan) {
+    for (std::size_t o = 0; o < plan.operands.size(); ++o) {
+        OperandPlan& operand = plan.operands[o];
+        if (!operand.output || operand.kind != OperandPlan::Kind::each) continue;
+        const std::vector<Segment>& segments = plan.polynomial.operands[o].segments;
+        std::int64_t offset = 0;
+        for (std::size_t s = 0; s < segments.size(); ++s) {
+            const std::int64_t end = offset + segments[s].size();
+            const bool overwritten = std::ranges::any_of(plan.kernels, [&](const auto& kernel) {
+                const OverwriteMap map = kernel->overwritten();
+                return o < map.size() && s < map[o].size() && map[o][s];
+            });
+            if (!overwritten && end > offset) {
+                if (!operand.zeroed.empty() && operand.zeroed.back().end == offset)
+                    operand.zeroed.back().end = end;
+                else
+                    operand.zeroed.push_back({offset, end});
+            }
+            offset = end;
+        }
+    }
+}
+
+void plan_blocks(Data& plan) {
+    const std::size_t element = size_of(plan.compute);
+    std::int64_t staged = 0;
+    plan.block_rows = 1;
+    plan.work_per_row = 0;
+    for (const OperandPlan& operand : plan.operands) {
+        if (!operand.plain && operand.kind != OperandPlan::Kind::shared) staged += operand.padded;
+        plan.work_per_row += static_cast<double>(operand.form.size);
+    }
+    for (const auto& kernel : plan.kernels) {
+        plan.block_rows = std::clamp(kernel->preferred_rows(), plan.block_rows, most_block_rows);
+        plan.prepared_bytes.push_back(kernel->prepared_bytes(element));
+        plan.work_per_row += kernel->estimate().multiply_adds;
+    }
+    const auto kernel_scratch = [&](int rows) {
+        std::size_t bytes = 0;
+        for (const auto& kernel : plan.kernels) bytes = std::max(bytes, kernel->scratch_bytes(element, rows));
+        return bytes;
+    };
+    const auto scratch = [&](int rows) { return static_cast<double>(kernel_scratch(rows)) + static_cast<double>(staged) * static_cast<double>(element) * rows; };
+    while (plan.block_rows > 1 && scratch(plan.block_rows) > static_cast<double>(most_scratch)) plan.block_rows = (plan.block_rows + 1) / 2;
+    plan.scratch_bytes = kernel_scratch(plan.block_rows);
+}
+
+/// First and one past the last byte of a buffer's rows.
+struct Extent {
+    std::uintptr_t begin = 0, end = 0, stride = 0, row = 0;
+};
+Extent extent_of(const Operand& operand, const Buffer& buffer, std::int64_t size) {
+    Extent extent;
+    extent.begin = reinterpret_cast<std::uintptr_t>(buffer.data);
+    extent.end = extent.begin;
+    extent.row = static_cast<std::uintptr_t>(size) * size_of(buffer.dtype);
+    extent.stride = static_cast<std::uintptr_t>(row_bytes(operand, buffer));
+    if (buffer.rows > 0 && size > 0) extent.end += static_cast<std::uintptr_t>(buffer.rows - 1) * extent.stride + extent.row;
+    return extent;
+}
+bool overlap(const Extent& a, const Extent& b) {
+    if (a.begin == a.end || b.begin == b.end || a.end <= b.begin || b.end <= a.begin) return false;
+    if (a.stride != b.stride) return true;
+    // Columns of one array: the same stride, apart within a row.
+    const std::uintptr_t shift = a.begin <= b.begin ? (b.begin - a.begin) % a.stride : a.stride - (a.begin - b.begin) % a.stride;
+    return shift < a.row || shift + b.row > a.stride;
+}
+
+void check_rows(const Data& plan, std::span<const std::int64_t> rows) {
+    if (rows.size() != plan.spaces.size()) {
+        std::string names;
+        for (const std::string& space : plan.spaces) names += (names.empty() ? "'" : ", '") + space + "'";
+        fail("expected the number of rows of each of " + std::to_string(plan.spaces.size()) + " spaces (" + names + "), got " + std::to_string(rows.size()));
+    }
+    for (std::size_t s = 0; s < rows.size(); ++s)
+        if (rows[s] < 0) fail("row space '" + plan.spaces[s] + "': expected at least 0 rows, got " + std::to_string(rows[s]));
+}
+
+void check_call(const Data& plan, const Call& call) {
+    const Polynomial& polynomial = plan.polynomial;
+    check_rows(plan, call.rows);
+    if (call.buffers.size() != polynomial.operands.size())
+        fail("expected one buffer per operand (" + std::to_string(polynomial.operands.size()) + "), got " + std::to_string(call.buffers.size()));
+    if (call.indices.size() != polynomial.indices.size())
+        fail("expected one array per index (" + std::to_string(polynomial.indices.size()) + "), got " + std::to_string(call.indices.size()));
+    for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
+        const int space = plan.operands[o].space;
+        check_buffer(polynomial.operands[o], call.buffers[o], plan.dtypes[o], space < 0 ? 1 : call.rows[static_cast<std::size_t>(space)]);
+    }
+    for (std::size_t i = 0; i < polynomial.indices.size(); ++i)
+        check_index(polynomial.indices[i], call.indices[i], call.rows[static_cast<std::size_t>(plan.index_from[i])],
+                    call.rows[static_cast<std::size_t>(plan.index_to[i])], !call.indices_checked);
+    const auto extent = [&](std::size_t o) { return extent_of(polynomial.operands[o], call.buffers[o], plan.operands[o].form.size); };
+    for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
+        if (!plan.operands[o].output) continue;
+        for (std::size_t other = 0; other < polynomial.operands.size(); ++other)
+            if (other != o && (!plan.operands[other].output || other > o) && overlap(extent(o), extent(other)))
+                fail("operand '" + polynomial.operands[o].name + "': an output may share no memory with other operands, it overlaps '" +
+                     polynomial.operands[other].name + "'");
+    }
+}
+
+template <class T>
+std::size_t measure(const Data& plan, std::span<const std::int64_t> rows, int threads) {
+    Arena arena;
+    arrange<T>(plan, rows, threads, arena);
+    return arena.used() + Arena::alignment;         // so that any address can be aligned
+}
+
+template <class T>
+void launch_as(const Data& plan, const Call& call, Workspace workspace, int threads, const ParallelFor& parallel_for) {
+    const std::size_t needed = measure<T>(plan, call.rows, threads);
+    if (workspace.data == nullptr || workspace.bytes < needed)
+        fail("workspace: expected at least " + std::to_string(needed) + " bytes for " + std::to_string(threads) + (threads == 1 ? " thread" : " threads") +
+             ", got " + (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
+    const auto address = reinterpret_cast<std::uintptr_t>(workspace.data);
+    Arena arena(static_cast<std::byte*>(workspace.data) + (Arena::alignment - address % Arena::alignment) % Arena::alignment);
+    LaunchState<T> state = arrange<T>(plan, call.rows, threads, arena);
+    execute(plan, call, state, parallel_for);
+}
+
+std::string way_text(const OperandPlan& operand, DType compute) {
+    std::string text = operand.output ? "output" : "input";
+    switch (operand.kind) {
+        case OperandPlan::Kind::each: text += ", row by row"; break;
+        case OperandPlan::Kind::shared: text += operand.output ? ", one row, summed per part" : ", one row"; break;
+        case OperandPlan::Kind::indexed:
+            if (!operand.output)
+                text += ", gathered";
+            else
+                text += operand.sorted ? ", summed in place (sorted)" : ", scattered, summed per part";
+            break;
+    }
+    if (operand.plain) return text;
+    text += operand.form.transposed ? ", transposed" : "";
+    if (operand.form.dtype != compute) text += std::string(operand.form.transposed ? " and" : ",") + " converted to " + to_text(compute);
+    return text + " on the way";
+}
+
+}  // namespace
+
+PolynomialPlan::PolynomialPlan(Polynomial polynomial, PlanOptions options) {
+    validate(polynomial);
+    auto plan = std::make_unique<Data>();
+    plan->polynomial = std::move(polynomial);
+    plan->isa = options.instruction_set.value_or(default_instruction_set());
+    require_available(plan->isa);
+    plan_dtypes(*plan, options);
+    plan_operands(*plan);
+    plan_masks(*plan);
+    KernelChoice choice = choose_kernels(plan->polynomial, plan->isa, options.family);
+    plan->kernels = std::move(choice.kernels);
+    plan->choice = std::move(choice.explain);
+    plan_zeroing(*plan);
+    plan_blocks(*plan);
+    data_ = std::move(plan);
+}
+
+PolynomialPlan::~PolynomialPlan() = default;
+PolynomialPlan::PolynomialPlan(PolynomialPlan&&) noexcept = default;
+PolynomialPlan& PolynomialPlan::operator=(PolynomialPlan&&) noexcept = default;
+
+const Polynomial& PolynomialPlan::polynomial() const { return data_->polynomial; }
+const std::vector<std::string>& PolynomialPlan::spaces() const { return data_->spaces; }
+const std::vector<DType>& PolynomialPlan::dtypes() const { return data_->dtypes; }
+DType PolynomialPlan::compute() const { return data_->compute; }
+
+std::size_t PolynomialPlan::workspace_bytes(std::span<const std::int64_t> rows, int threads) const {
+    check_rows(*data_, rows);
+    return data_->compute == DType::float64 ? measure<double>(*data_, rows, threads) : measure<float>(*data_, rows, threads);
+}
+
+void PolynomialPlan::launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for) const {
+    check_call(*data_, call);
+    const int threads = parallel_for.run == nullptr ? 1 : std::max(1, parallel_for.threads);
+    if (data_->compute == DType::float64)
+        launch_as<double>(*data_, call, workspace, threads, parallel_for);
+    else
+        launch_as<float>(*data_, call, workspace, threads, parallel_for);
+}
+
+std::string PolynomialPlan::explain() const {
+    std::string text = "computes in " + std::string(to_text(data_->compute)) + " on " + to_text(data_->isa) + ", blocks of " +
+                       std::to_string(data_->block_rows) + " rows of '" + data_->polynomial.rows + "'\n" + data_->choice;
+    for (std::size_t o = 0; o < data_->operands.size(); ++o) {
+        const Operand& operand = data_->polynomial.operands[o];
+        text += "operand '" + operand.name + "': " + std::to_string(data_->operands[o].form.size) + " x " + to_text(data_->dtypes[o]) + ", " +
+                (operand.layout == Layout::ir_mul ? "ir_mul" : "mul_ir") + ", " + way_text(data_->operands[o], data_->compute) + "\n";
+    }
+    return text;
+}
+
+}  // namespace clebsch

@@ -1,0 +1,61 @@
+#pragma once
+// What a plan knows before any call: how operands are reached and stored, kernels, the size of blocks. Internal to run/.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "run/plan.hpp"
+#include "run/stage.hpp"
+#include "schedule/kernel.hpp"
+
+namespace clebsch {
+
+/// Numbers [begin, end) of a row.
+struct Range {
+    std::int64_t begin = 0, end = 0;
+};
+
+/// How the rows of one operand are reached and how kernels see them.
+struct OperandPlan {
+    enum class Kind : std::uint8_t { each, shared, indexed };
+    Kind kind = Kind::each;
+    bool output = false;
+    bool sorted = false;                        ///< indexed, its rows never decrease along the iteration
+    bool plain = false;                         ///< kernels work on the stored rows
+    int chain = -1;                             ///< indexed: which chain of indices
+    int space = 0;                              ///< position in row_spaces(); shared: -1
+    RowForm form;
+    std::int64_t padded = 0;                    ///< numbers from one row of ours to the next, a multiple of 64 bytes
+    std::vector<Range> zeroed;                  ///< `each` outputs: what the executor zeroes before the first kernel
+};
+
+struct PlanData {
+    Polynomial polynomial;
+    std::vector<std::string> spaces;
+    std::vector<DType> dtypes;
+    DType compute = DType::float32;
+    InstructionSet isa{};
+    std::vector<std::unique_ptr<Kernel>> kernels;
+    std::string choice;                         ///< explain text of the kernels
+
+    std::vector<OperandPlan> operands;
+    std::vector<std::vector<int>> chains;       ///< positions in polynomial.indices, first applied first; distinct
+    std::vector<int> index_from, index_to;      ///< positions in spaces
+    std::vector<std::uint64_t> path_chains;     ///< distinct sets of chains (bit c) that a path's factors go through
+    bool partly_masked = false;                 ///< whether -1 can mask some paths of a row and leave others
+    int block_rows = 1;
+    std::size_t scratch_bytes = 0;              ///< of one worker, for the kernels
+    std::vector<std::size_t> prepared_bytes;    ///< of each kernel
+    double work_per_row = 0;                    ///< multiply-adds and numbers touched, roughly: how many rows make a part worth while
+
+    /// Whether a row that has no row of the chains in `missing` contributes to no path at all.
+    bool masked(std::uint64_t missing) const {
+        for (const std::uint64_t chains_of_path : path_chains)
+            if ((chains_of_path & missing) == 0) return false;
+        return true;
+    }
+};
+
+}  // namespace clebsch

@@ -1,0 +1,33 @@
+#pragma once
+// Rows as they are stored and rows as kernels want them (ir_mul, compute type), and the way from one to the other.
+#include <cstdint>
+#include <vector>
+
+#include "describe/polynomial.hpp"
+#include "run/buffers.hpp"
+
+namespace clebsch {
+
+/// How a row is stored. Neighbouring segments that need no transposition are one piece.
+struct RowForm {
+    struct Piece {
+        std::int64_t offset = 0, channels = 0;
+        int components = 1;                     ///< more than one: stored channel by channel, to be transposed
+    };
+    DType dtype = DType::float32;
+    std::int64_t size = 0;                      ///< numbers
+    std::vector<Piece> pieces;
+    bool transposed = false;                    ///< whether any piece is
+
+    /// Whether kernels of this compute type can work on the stored row itself.
+    bool plain(DType compute) const { return dtype == compute && !transposed; }
+};
+RowForm row_form(const Operand& operand, DType dtype);
+
+/// T is float or double. `stored` is aligned to its dtype.
+template <class T>
+void load_row(const RowForm& form, const void* stored, T* row);
+template <class T>
+void store_row(const RowForm& form, const T* row, void* stored);
+
+}  // namespace clebsch

@@ -1,0 +1,137 @@
+#include "run/workspace.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+#include "base/error.hpp"
+
+namespace clebsch {
+namespace {
+
+/// Work (multiply-adds and numbers touched) that is worth handing to another thread: some tens of microseconds.
+constexpr double work_of_a_part = 3e5;
+constexpr std::int64_t most_parts = 64;
+/// Parts with sums of their own cost their zeroing and adding up; few enough that this stays a small share of the traffic.
+constexpr std::int64_t most_parts_with_sums = 8;
+constexpr double share_of_sums = 0.1;
+
+std::int64_t count_parts(const PlanData& plan, std::span<const std::int64_t> rows) {
+    const std::int64_t total = rows[0];
+    const double least = std::max(work_of_a_part / std::max(plan.work_per_row, 1.0), static_cast<double>(plan.block_rows));
+    std::int64_t parts = std::clamp(static_cast<std::int64_t>(static_cast<double>(total) / least), std::int64_t{1}, most_parts);
+    double traffic = 0, sums = 0;
+    for (const OperandPlan& operand : plan.operands) {
+        traffic += static_cast<double>(operand.form.size) * static_cast<double>(total);
+        if (operand.output && operand.kind != OperandPlan::Kind::each && !operand.sorted)
+            sums += 3 * static_cast<double>(operand.form.size) * (operand.space < 0 ? 1.0 : static_cast<double>(rows[static_cast<std::size_t>(operand.space)]));
+    }
+    if (sums > 0) parts = std::min({parts, most_parts_with_sums, static_cast<std::int64_t>(std::max(1.0, share_of_sums * traffic / sums))});
+    return parts;
+}
+
+/// Such inputs are converted as a whole, once.
+bool read_several_times(const OperandPlan& operand, std::int64_t operand_rows, std::int64_t iteration_rows) {
+    return operand.kind == OperandPlan::Kind::shared || (operand.kind == OperandPlan::Kind::indexed && operand_rows <= iteration_rows / 2);
+}
+
+std::int64_t checked_product(std::int64_t a, std::int64_t b) {
+    std::int64_t product = 0;
+    if (__builtin_mul_overflow(a, b, &product)) fail("the workspace of this launch would exceed 2^63 bytes");
+    return product;
+}
+
+}  // namespace
+
+std::byte* Arena::take(std::int64_t count, std::size_t bytes) {
+    const auto size = static_cast<std::uint64_t>(checked_product(count, static_cast<std::int64_t>(bytes)));
+    const std::size_t start = used_;
+    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max() - std::int64_t{alignment};
+    if (size > most - start) fail("the workspace of this launch would exceed 2^63 bytes");
+    used_ = (start + size + alignment - 1) / alignment * alignment;
+    return memory_ == nullptr ? nullptr : memory_ + start;
+}
+
+template <class T>
+LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows, int threads, Arena& arena) {
+    using State = OperandState<T>;
+    const auto operands = static_cast<std::int64_t>(plan.operands.size());
+    LaunchState<T> launch;
+    launch.rows = rows[0];
+    launch.parts = count_parts(plan, rows);
+    launch.workers = static_cast<int>(std::clamp<std::int64_t>(threads, 1, launch.parts));
+    launch.operands = arena.take<State>(operands);
+    launch.shared_rows = arena.take<const T*>(operands);
+    launch.prepared = arena.take<std::byte*>(static_cast<std::int64_t>(plan.kernels.size()));
+    std::int64_t widest = 0;
+    for (std::int64_t o = 0; o < operands; ++o) {
+        const OperandPlan& operand = plan.operands[static_cast<std::size_t>(o)];
+        widest = std::max(widest, operand.padded);
+        State state;
+        state.rows = operand.space < 0 ? 1 : rows[static_cast<std::size_t>(operand.space)];
+        if (!operand.output) {
+            if (!operand.plain) state.way = read_several_times(operand, state.rows, launch.rows) ? State::Way::staged_whole : State::Way::staged;
+            if (state.way == State::Way::staged_whole) state.own = arena.take<T>(checked_product(state.rows, operand.padded));
+        } else if (operand.kind == OperandPlan::Kind::each) {
+            if (!operand.plain) state.way = State::Way::staged;
+        } else if (operand.sorted) {
+            if (!operand.plain) state.way = State::Way::staged;
+            state.before = arena.take<std::int64_t>(launch.parts + 1);
+            state.head_used = arena.take<std::uint8_t>(launch.parts);
+            if (launch.parts > 1) state.heads = arena.take<T>(checked_product(launch.parts, operand.padded));
+            if (!operand.plain) {
+                state.tails = arena.take<T>(checked_product(launch.parts, operand.padded));
+                state.tail_row = arena.take<std::int64_t>(launch.parts);
+            }
+        } else {
+            state.way = State::Way::partial;
+            state.first_in_place = operand.plain;
+            if (launch.parts > 1 || !operand.plain) state.own = arena.take<T>(checked_product(checked_product(launch.parts, state.rows), operand.padded));
+        }
+        if (!arena.measuring()) new (launch.operands + o) State(state);
+    }
+    for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
+        std::byte* prepared = arena.take<std::byte>(static_cast<std::int64_t>(plan.prepared_bytes[k]));
+        if (!arena.measuring()) launch.prepared[k] = prepared;
+    }
+    if (plan.partly_masked) launch.zero = arena.take<T>(widest);
+
+    using Worker = WorkerState<T>;
+    launch.worker = arena.take<Worker>(launch.workers);
+    for (int w = 0; w < launch.workers; ++w) {
+        Worker worker;
+        worker.inputs = arena.take<const T**>(operands);
+        worker.outputs = arena.take<T**>(operands);
+        worker.staging = arena.take<T*>(operands);
+        worker.runs = arena.take<typename Worker::Run>(operands);
+        worker.iteration = arena.take<std::int64_t>(plan.block_rows);
+        const auto chains = static_cast<std::int64_t>(plan.chains.size());
+        worker.chain_rows = arena.take<std::int64_t*>(chains);
+        for (std::int64_t c = 0; c < chains; ++c) {
+            std::int64_t* chain_rows = arena.take<std::int64_t>(plan.block_rows);
+            if (!arena.measuring()) worker.chain_rows[c] = chain_rows;
+        }
+        for (std::int64_t o = 0; o < operands; ++o) {
+            const OperandPlan& operand = plan.operands[static_cast<std::size_t>(o)];
+            T** pointers = arena.take<T*>(plan.block_rows);
+            const std::int64_t operand_rows = operand.space < 0 ? 1 : rows[static_cast<std::size_t>(operand.space)];
+            const bool staged = !operand.plain && (operand.output ? operand.kind == OperandPlan::Kind::each || operand.sorted
+                                                                  : !read_several_times(operand, operand_rows, launch.rows));
+            T* staging = staged ? arena.take<T>(checked_product(plan.block_rows + 1, operand.padded)) : nullptr;
+            if (arena.measuring()) continue;
+            worker.inputs[o] = operand.output ? nullptr : const_cast<const T**>(pointers);
+            worker.outputs[o] = operand.output ? pointers : nullptr;
+            worker.staging[o] = staging;
+            new (worker.runs + o) typename Worker::Run();
+        }
+        if (plan.partly_masked) worker.discard = arena.take<T>(widest);
+        worker.scratch = arena.take<std::byte>(static_cast<std::int64_t>(plan.scratch_bytes));
+        if (!arena.measuring()) new (launch.worker + w) Worker(worker);
+    }
+    return launch;
+}
+
+template LaunchState<float> arrange(const PlanData&, std::span<const std::int64_t>, int, Arena&);
+template LaunchState<double> arrange(const PlanData&, std::span<const std::int64_t>, int, Arena&);
+
+}  // namespace clebsch
