@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <random>
 #include <string>
 
 #include "algebra/irreps.hpp"
@@ -196,4 +197,25 @@ TEST_CASE("products run from |la-lb| to la+lb with the product of the parities")
     }
     CHECK_FALSE(couples(vector, {1, Parity::none}, {1, Parity::none}));
     CHECK_FALSE(couples(vector, vector, {1, Parity::none}));
+}
+
+TEST_CASE("any text is either refused with a parse error or read back equal from its printed form") {
+    std::mt19937_64 random(31);
+    const std::string_view alphabet = "0123x+eoy _1e+0\xc3-";
+    int accepted = 0;
+    for (int trial = 0; trial < 20000; ++trial) {
+        std::string text;
+        for (auto length = random() % 10; length > 0; --length) text += alphabet[random() % alphabet.size()];
+        INFO("seed 31, text '", text, "'");
+        try {
+            const Irreps irreps{std::string_view(text)};
+            CHECK(Irreps(std::string_view(to_text(irreps))) == irreps);
+            ++accepted;
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::parse);
+            CHECK(caret_column(error.what()) <= static_cast<int>(text.size()));
+        }
+    }
+    CHECK(accepted > 1000);
+    CHECK(accepted < 19000);
 }
