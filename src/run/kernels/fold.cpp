@@ -1,0 +1,277 @@
+// Runs a fold program over a block, fold_rows rows at a time. Lanes are rows where numbers are channel-free and channels everywhere else.
+#include "run/kernels/fold.hpp"
+
+#include "run/kernels/fold_parts.hpp"
+
+namespace clebsch::CLEBSCH_ISA {
+namespace {
+
+template <class T>
+struct Run {
+    const FoldView<T>& program;
+    const Block<T>& block;
+    int first = 0, rows = 0;            ///< of the block
+    T* scratch = nullptr;
+    T *slots = nullptr, *sums = nullptr, *matrix = nullptr, *product = nullptr, *reduced = nullptr;
+    const T** blend_rows = nullptr;     ///< [blend][fold_rows]
+    int* run_ends = nullptr;            ///< [run operand][fold_rows]
+    int chunks = 0;                     ///< vectors of rows
+
+    RowsIn<T> in(const FoldRows& rows_of) const {
+        if (rows_of.operand < program.operands) return {block.inputs[rows_of.operand] + first, rows_of.offset};
+        return {blend_rows + (rows_of.operand - program.operands) * fold_rows, rows_of.offset};
+    }
+    RowsOut<T> out(const FoldRows& rows_of) const { return {block.outputs[rows_of.operand] + first, rows_of.offset}; }
+    Factor<T> factor(const FoldFactor& f) const {
+        Factor<T> result;
+        result.weights = f.weights;
+        for (int n = 0; n < f.weights; ++n) result.weight[n] = in(f.weight[n]);
+        result.scale = T(f.scale);
+        return result;
+    }
+    const int* run_end(int operand) const {
+        int n = 0;
+        while (program.run_operand[n] != operand) ++n;
+        return run_ends + n * fold_rows;
+    }
+};
+
+/// Channel-free numbers of all rows into slots, products of them, and zeroed sums.
+template <class T>
+void gather(const Run<T>& run) {
+    const FoldView<T>& p = run.program;
+    for (int r = 0; r < fold_rows; ++r) run.slots[r] = T(1);
+    T* slot = run.slots + fold_rows;
+    for (int n = 0; n < p.numbers; ++n, slot += fold_rows) {
+        const T* const* row = run.block.inputs[p.number[n].operand] + run.first;
+        const std::int64_t offset = p.number[n].offset;
+        for (int r = 0; r < run.rows; ++r) slot[r] = row[r][offset];
+        for (int r = run.rows; r < fold_rows; ++r) slot[r] = T(0);
+    }
+    for (int n = 0; n < p.products; ++n, slot += fold_rows) {
+        const T *a = run.slots + std::int64_t(p.product[n].a) * fold_rows, *b = run.slots + std::int64_t(p.product[n].b) * fold_rows;
+        for (int r = 0; r < fold_rows; ++r) slot[r] = a[r] * b[r];
+    }
+    for (std::int64_t i = 0; i < std::int64_t(p.outputs) * fold_rows; ++i) run.sums[i] = T(0);
+}
+
+/// sum over the terms of one target.
+template <class T>
+CLEBSCH_INLINE Vector<T> sum_terms(const T* slots, const T* coefficient, const int* source, int terms) {
+    Vector<T> sum = broadcast(coefficient[0]) * load(slots + source[0] * fold_rows);
+    for (int n = 1; n < terms; ++n) sum += broadcast(coefficient[n]) * load(slots + source[n] * fold_rows);
+    return sum;
+}
+
+template <class T>
+void fold_matrix(const Run<T>& run, const FoldMatrix& matrix) {
+    constexpr int lanes = lanes_of<T>;
+    const FoldView<T>& p = run.program;
+    const std::int64_t size = matrix.diagonal ? 1 : std::int64_t(matrix.outputs) * matrix.inputs;
+    for (int chunk = 0; chunk < run.chunks; ++chunk) {
+        T* m = run.matrix + chunk * size * lanes;
+        const T* slots = run.slots + chunk * lanes;
+        const int* target = p.targets + matrix.first_zero;
+        for (int n = 0; n < matrix.zeros; ++n) store(m + target[n] * lanes, Vector<T>{});
+        target = p.targets + matrix.first_target;
+        const T* coefficient = p.coefficients + matrix.first_term;
+        const int* source = p.sources + matrix.first_term;
+        for (int c = 0; c < matrix.classes; ++c) {
+            const FoldClass& kind = p.classes[matrix.first_class + c];
+            switch (kind.terms) {
+                case 1:
+                    for (int n = 0; n < kind.targets; ++n) store(m + target[n] * lanes, sum_terms(slots, coefficient + n, source + n, 1));
+                    break;
+                case 2:
+                    for (int n = 0; n < kind.targets; ++n) store(m + target[n] * lanes, sum_terms(slots, coefficient + 2 * n, source + 2 * n, 2));
+                    break;
+                default:
+                    for (int n = 0; n < kind.targets; ++n)
+                        store(m + target[n] * lanes, sum_terms(slots, coefficient + n * kind.terms, source + n * kind.terms, kind.terms));
+            }
+            target += kind.targets;
+            coefficient += kind.terms * kind.targets;
+            source += kind.terms * kind.targets;
+        }
+    }
+}
+
+template <class T>
+void make_blend(const Run<T>& run, const FoldBlend& blend, int index) {
+    constexpr int lanes = lanes_of<T>;
+    for (int r = 0; r < run.rows; ++r) {
+        T* out = run.scratch + run.program.blends_at + blend.offset + r * blend.stride;
+        run.blend_rows[index * fold_rows + r] = out;
+        for (int n = 0; n < blend.terms; ++n) {
+            const Factor<T> factor = run.factor(blend.term[n].factor);
+            const T* in = run.in(blend.term[n].row).at(r);
+            for (std::int64_t c = 0; c < blend.channels; c += lanes) {
+                const bool part = c + lanes > blend.channels;
+                const int count = part ? int(blend.channels - c) : lanes;
+                const auto get = [&](const T* p) { return part ? load_first(p, count) : load(p); };
+                Vector<T> f = broadcast(factor.scale);
+                for (int w = 0; w < factor.weights; ++w) f *= get(factor.weight[w].at(r) + c);
+                for (int k = 0; k < blend.components; ++k) {
+                    T* o = out + k * blend.channels + c;
+                    Vector<T> sum = f * get(in + k * blend.channels + c);
+                    if (n > 0) sum += get(o);
+                    if (part)
+                        store_first(o, sum, count);
+                    else
+                        store(o, sum);
+                }
+            }
+        }
+    }
+}
+
+template <class T>
+void run_multiply(const Run<T>& run, const FoldMultiply& step) {
+    const FoldMatrix& matrix = run.program.matrix[step.matrix];
+    Multiply<T> task;
+    task.rows = run.rows;
+    task.inputs = matrix.inputs;
+    task.outputs = matrix.outputs;
+    task.diagonal = matrix.diagonal;
+    task.channels = step.channels;
+    task.in = run.in(step.in);
+    task.weighted = step.weighted;
+    if (step.weighted) task.weight = run.in(step.weight);
+    task.matrix = run.matrix;
+    for (int first = 0; first < step.sinks; first += most_sinks) {
+        task.sinks = step.sinks - first < most_sinks ? step.sinks - first : most_sinks;
+        for (int n = 0; n < task.sinks; ++n) {
+            const FoldSink& from = step.sink[first + n];
+            Sink<T>& to = task.sink[n];
+            to.dot = from.dot;
+            to.overwrite = from.overwrite;
+            to.factor = run.factor(from.factor);
+            to.out = run.out(from.out);
+            if (from.dot) to.with = run.in(from.with);
+            to.run_end = run.run_end(from.out.operand);
+        }
+        multiply(task);
+    }
+}
+
+/// D of `lanes` rows as [position][row], then its terms into the sums.
+template <class T>
+void contract(const Run<T>& run, const FoldReduce& step, int size) {
+    constexpr int lanes = lanes_of<T>;
+    const FoldView<T>& p = run.program;
+    T* turned = run.product;            // free again after the reduction
+    for (int chunk = 0; chunk < run.chunks; ++chunk) {
+        const T* reduced = run.reduced + std::int64_t(chunk) * lanes * size;
+        const int positions = step.diagonal ? 1 : step.left_components * step.right_components;
+        for (int at = 0; at < positions; at += lanes) {
+            Vector<T> square[lanes];
+#pragma GCC unroll 16
+            for (int l = 0; l < lanes; ++l) square[l] = load(reduced + std::int64_t(l) * size + at);
+            transpose_square<T>(square);
+#pragma GCC unroll 16
+            for (int l = 0; l < lanes; ++l) store(turned + (at + l) * lanes, square[l]);
+        }
+        const int* target = p.targets + step.first_target;
+        const T* coefficient = p.coefficients + step.first_term;
+        const int* source = p.sources + step.first_term;
+        const int* slot = p.term_slots + step.first_term;
+        T *sums = run.sums + chunk * lanes, *slots = run.slots + chunk * lanes;
+        for (int c = 0; c < step.classes; ++c) {
+            const FoldClass& kind = p.classes[step.first_class + c];
+            for (int n = 0; n < kind.targets; ++n, ++target) {
+                T* out = sums + *target * fold_rows;
+                Vector<T> sum = load(out);
+                for (int t = 0; t < kind.terms; ++t, ++coefficient, ++source, ++slot)
+                    sum += broadcast(*coefficient) * load(turned + *source * lanes) * load(slots + *slot * fold_rows);
+                store(out, sum);
+            }
+        }
+    }
+}
+
+template <class T>
+void run_reduce(const Run<T>& run, const FoldReduce& step) {
+    Reduce<T> task;
+    task.rows = run.rows;
+    task.left_components = step.left_components;
+    task.right_components = step.right_components;
+    task.diagonal = step.diagonal;
+    task.channels = step.channels;
+    task.left = run.in(step.left);
+    task.right = run.in(step.right);
+    task.factor = run.factor(step.factor);
+    task.product = run.product;
+    task.reduced = run.reduced;
+    reduce(task);
+    contract(run, step, reduced_size(step.left_components, step.right_components, sizeof(T)));
+}
+
+/// Channel-free sums to their rows, in increasing order of rows.
+template <class T>
+void give_sums(const Run<T>& run) {
+    const FoldView<T>& p = run.program;
+    for (int n = 0; n < p.outputs; ++n) {
+        T* const* row = run.block.outputs[p.output[n].operand] + run.first;
+        const std::int64_t offset = p.output[n].offset;
+        const T* sum = run.sums + n * fold_rows;
+        if (p.output[n].overwrite)
+            for (int r = 0; r < run.rows; ++r) row[r][offset] = sum[r];
+        else
+            for (int r = 0; r < run.rows; ++r) row[r][offset] += sum[r];
+    }
+}
+
+template <class T>
+void find_runs(const Run<T>& run) {
+    for (int n = 0; n < run.program.run_operands; ++n) {
+        T* const* row = run.block.outputs[run.program.run_operand[n]] + run.first;
+        int* end = run.run_ends + n * fold_rows;
+        end[run.rows - 1] = run.rows;
+        for (int r = run.rows - 1; r-- > 0;) end[r] = row[r] == row[r + 1] ? end[r + 1] : r + 1;
+    }
+}
+
+template <class T>
+void run_any(const FoldView<T>& program, const Block<T>& block) {
+    T* scratch = reinterpret_cast<T*>(block.scratch);
+    Run<T> run{program, block};
+    run.scratch = scratch;
+    run.slots = scratch + program.slots_at;
+    run.sums = scratch + program.sums_at;
+    run.matrix = scratch + program.matrix_at;
+    run.product = scratch + program.product_at;
+    run.reduced = scratch + program.reduced_at;
+    run.blend_rows = reinterpret_cast<const T**>(scratch + program.pointers_at);
+    run.run_ends = reinterpret_cast<int*>(scratch + program.runs_at);
+    for (run.first = 0; run.first < block.rows; run.first += fold_rows) {
+        run.rows = block.rows - run.first < fold_rows ? block.rows - run.first : fold_rows;
+        run.chunks = (run.rows + lanes_of<T> - 1) / lanes_of<T>;
+        find_runs(run);
+        gather(run);
+        for (int s = 0; s < program.steps; ++s) {
+            const int index = program.step[s].index;
+            switch (program.step[s].kind) {
+                case FoldStepKind::blend:
+                    make_blend(run, program.blend[index], index);
+                    break;
+                case FoldStepKind::matrix:
+                    fold_matrix(run, program.matrix[index]);
+                    break;
+                case FoldStepKind::multiply:
+                    run_multiply(run, program.multiply[index]);
+                    break;
+                case FoldStepKind::reduce:
+                    run_reduce(run, program.reduce[index]);
+                    break;
+            }
+        }
+        give_sums(run);
+    }
+}
+
+}  // namespace
+
+void run_fold(const FoldView<float>& program, const Block<float>& block) { run_any(program, block); }
+void run_fold(const FoldView<double>& program, const Block<double>& block) { run_any(program, block); }
+
+}  // namespace clebsch::CLEBSCH_ISA

@@ -1,0 +1,193 @@
+// z = M v and what becomes of it. A chunk of up to most_outputs rows of z times a tile of channels stays in registers; the columns of M are a loop.
+// Where z only goes into sums that neighbouring rows share (a receiver's), the sums themselves are what stays in registers.
+#include "run/kernels/fold_parts.hpp"
+
+namespace clebsch::CLEBSCH_ISA {
+namespace {
+
+constexpr int most_outputs = vector_registers == 32 ? 7 : 5;
+
+/// Vectors of channels per tile: enough independent sums to hide the latency of a multiply-add, few enough to stay in registers.
+constexpr int tile_width(int outputs) { return vector_registers == 32 ? (outputs <= 2 ? 4 : 2) : (outputs <= 2 ? 4 : 2); }
+
+enum class Mode {
+    sums,           ///< one plain sink; v is weighted before it is multiplied, or not at all
+    weighted_sums,  ///< one sink; z is weighted
+    sinks,
+};
+
+/// z (+)= M[k0..k0+Outputs, :] v for one row and tile.
+template <class T, int Outputs, int Width, bool Part, bool Weighted>
+CLEBSCH_INLINE void add_product(Vector<T> (&z)[Outputs][Width], const Multiply<T>& task, Tile<T, Width, Part> tile, int r, int k0, std::int64_t c) {
+    constexpr int lanes = lanes_of<T>;
+    const T* v = task.in.at(r) + c;
+    Vector<T> w[Width];
+    if constexpr (Weighted)
+        for (int t = 0; t < Width; ++t) w[t] = tile.get(task.weight.at(r) + c, t);
+    if (task.diagonal) {
+        Vector<T> m = broadcast(task.matrix[(r / lanes) * lanes + r % lanes]);
+#pragma GCC unroll 8
+        for (int t = 0; t < Width; ++t) {
+            Vector<T> mw = m;
+            if constexpr (Weighted) mw = m * w[t];
+#pragma GCC unroll 8
+            for (int k = 0; k < Outputs; ++k) z[k][t] += mw * tile.get(v + (k0 + k) * task.channels, t);
+        }
+        return;
+    }
+    const int column = task.outputs * lanes;
+    const T* m = task.matrix + std::int64_t(r / lanes) * task.inputs * column + r % lanes + k0 * lanes;
+    for (int i = 0; i < task.inputs; ++i, m += column, v += task.channels) {
+        Vector<T> x[Width];
+#pragma GCC unroll 8
+        for (int t = 0; t < Width; ++t) {
+            x[t] = tile.get(v, t);
+            if constexpr (Weighted) x[t] *= w[t];
+        }
+#pragma GCC unroll 8
+        for (int k = 0; k < Outputs; ++k) {
+            const Vector<T> mk = broadcast(m[k * lanes]);
+#pragma GCC unroll 8
+            for (int t = 0; t < Width; ++t) z[k][t] += mk * x[t];
+        }
+    }
+}
+
+template <class T, int Width, bool Part>
+CLEBSCH_INLINE void get_factor(Vector<T> (&f)[Width], const Factor<T>& factor, Tile<T, Width, Part> tile, int r, std::int64_t c) {
+#pragma GCC unroll 8
+    for (int t = 0; t < Width; ++t) f[t] = broadcast(factor.scale);
+    for (int n = 0; n < factor.weights; ++n) {
+        const T* w = factor.weight[n].at(r) + c;
+#pragma GCC unroll 8
+        for (int t = 0; t < Width; ++t) f[t] *= tile.get(w, t);
+    }
+}
+
+template <class T, int Outputs, int Width, bool Part>
+CLEBSCH_INLINE void give(const Vector<T> (&z)[Outputs][Width], const Sink<T>& sink, Tile<T, Width, Part> tile, int r, int k0, std::int64_t c,
+                         std::int64_t channels) {
+    Vector<T> f[Width];
+    get_factor(f, sink.factor, tile, r, c);
+    T* out = sink.out.at(r) + c;
+    if (sink.dot) {
+        const T* g = sink.with.at(r) + c + k0 * channels;
+        Vector<T> d[Width]{};
+#pragma GCC unroll 8
+        for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+            for (int t = 0; t < Width; ++t) d[t] += z[k][t] * tile.get(g + k * channels, t);
+        if (sink.overwrite && k0 == 0) {
+#pragma GCC unroll 8
+            for (int t = 0; t < Width; ++t) tile.put(out, t, f[t] * d[t]);
+        } else {
+#pragma GCC unroll 8
+            for (int t = 0; t < Width; ++t) tile.put(out, t, tile.get(out, t) + f[t] * d[t]);
+        }
+    } else if (sink.overwrite) {
+#pragma GCC unroll 8
+        for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+            for (int t = 0; t < Width; ++t) tile.put(out + (k0 + k) * channels, t, f[t] * z[k][t]);
+    } else {
+#pragma GCC unroll 8
+        for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+            for (int t = 0; t < Width; ++t) {
+                T* o = out + (k0 + k) * channels;
+                tile.put(o, t, tile.get(o, t) + f[t] * z[k][t]);
+            }
+    }
+}
+
+template <class T, Mode M, bool Weighted, int Outputs, int Width, bool Part>
+void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, std::int64_t c) {
+    if constexpr (M == Mode::sinks) {
+        for (int r = 0; r < task.rows; ++r) {
+            Vector<T> z[Outputs][Width]{};
+            add_product<T, Outputs, Width, Part, Weighted>(z, task, tile, r, k0, c);
+            for (int s = 0; s < task.sinks; ++s) give<T, Outputs, Width, Part>(z, task.sink[s], tile, r, k0, c, task.channels);
+        }
+    } else {
+        const Sink<T>& sink = task.sink[0];
+        for (int r = 0; r < task.rows;) {
+            const int end = sink.run_end[r];
+            T* out = sink.out.at(r) + c + k0 * task.channels;
+            Vector<T> sums[Outputs][Width]{};
+            if (!sink.overwrite)
+#pragma GCC unroll 8
+                for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+                    for (int t = 0; t < Width; ++t) sums[k][t] = tile.get(out + k * task.channels, t);
+            for (; r < end; ++r) {
+                if constexpr (M == Mode::sums) {
+                    add_product<T, Outputs, Width, Part, Weighted>(sums, task, tile, r, k0, c);
+                } else {
+                    Vector<T> z[Outputs][Width]{}, f[Width];
+                    add_product<T, Outputs, Width, Part, Weighted>(z, task, tile, r, k0, c);
+                    get_factor(f, sink.factor, tile, r, c);
+#pragma GCC unroll 8
+                    for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+                        for (int t = 0; t < Width; ++t) sums[k][t] += f[t] * z[k][t];
+                }
+            }
+#pragma GCC unroll 8
+            for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+                for (int t = 0; t < Width; ++t) tile.put(out + k * task.channels, t, sums[k][t]);
+        }
+    }
+}
+
+template <class T, Mode M, bool Weighted, int Outputs>
+void multiply_chunk(const Multiply<T>& task, int k0) {
+    constexpr int width = tile_width(Outputs), lanes = lanes_of<T>;
+    std::int64_t c = 0;
+    for (; c + width * lanes <= task.channels; c += width * lanes) multiply_tile<T, M, Weighted, Outputs, width, false>(task, {}, k0, c);
+    for (; c + lanes <= task.channels; c += lanes) multiply_tile<T, M, Weighted, Outputs, 1, false>(task, {}, k0, c);
+    if (c < task.channels) multiply_tile<T, M, Weighted, Outputs, 1, true>(task, {int(task.channels - c)}, k0, c);
+}
+
+template <class T, Mode M, bool Weighted, int Outputs = most_outputs>
+void multiply_chunk_of(const Multiply<T>& task, int k0, int outputs) {
+    if constexpr (Outputs > 0) {
+        if (outputs == Outputs)
+            multiply_chunk<T, M, Weighted, Outputs>(task, k0);
+        else
+            multiply_chunk_of<T, M, Weighted, Outputs - 1>(task, k0, outputs);
+    }
+}
+
+template <class T, Mode M, bool Weighted>
+void multiply_all(const Multiply<T>& task) {
+    const int chunks = (task.outputs + most_outputs - 1) / most_outputs;
+    for (int n = 0, k0 = 0; n < chunks; ++n) {
+        const int outputs = (task.outputs - k0 + chunks - n - 1) / (chunks - n);     // 7 as 4 + 3
+        multiply_chunk_of<T, M, Weighted>(task, k0, outputs);
+        k0 += outputs;
+    }
+}
+
+template <class T>
+void multiply_any(const Multiply<T>& task) {
+    const Sink<T>& sink = task.sink[0];
+    const bool plain = task.sinks == 1 && !sink.dot;
+    if (plain && sink.factor.weights == 0 && sink.factor.scale == T(1)) {
+        if (task.weighted)
+            multiply_all<T, Mode::sums, true>(task);
+        else
+            multiply_all<T, Mode::sums, false>(task);
+    } else if (plain && task.outputs <= 3) {
+        multiply_all<T, Mode::weighted_sums, false>(task);
+    } else {
+        multiply_all<T, Mode::sinks, false>(task);
+    }
+}
+
+}  // namespace
+
+void multiply(const Multiply<float>& task) { multiply_any(task); }
+void multiply(const Multiply<double>& task) { multiply_any(task); }
+
+}  // namespace clebsch::CLEBSCH_ISA

@@ -1,0 +1,302 @@
+// Packs a fold program for an instruction set, as the kernel that runs it.
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "run/kernels/fold.hpp"
+#include "schedule/fold.hpp"
+#include "schedule/kernel.hpp"
+
+namespace clebsch {
+namespace {
+
+/// Owns what a FoldView points to.
+class Packed {
+   public:
+    Packed(const Polynomial& polynomial, const FoldProgram& program, InstructionSet isa)
+        : operands_(static_cast<int>(polynomial.operands.size())), program_(program), isa_(isa) {
+        for (const FoldMatrixPlan& matrix : program_.matrices) pack(matrix);
+        for (const FoldReducePlan& reduce : program_.reduces) pack(reduce);
+        for (const FoldMultiplyPlan& multiply : program_.multiplies) pack(multiply);
+        std::int64_t blend_at = 0;
+        for (const FoldBlendPlan& blend : program_.blends) {
+            const std::int64_t stride = rounded(blend.components * blend.channels);
+            blends_.push_back({blend.components, blend.channels, static_cast<int>(blend.terms.size()), blend.terms.data(), blend_at, stride});
+            blend_at += stride * fold_rows;
+        }
+        blend_size_ = blend_at;
+        coefficients_float_.assign(coefficients_.begin(), coefficients_.end());
+        std::ranges::sort(run_operands_);
+        run_operands_.erase(std::unique(run_operands_.begin(), run_operands_.end()), run_operands_.end());
+        // Slot 0 is 1, then the numbers, then products: only now is it known how many numbers there are.
+        for (int& slot : sources_)
+            if (slot <= -2) slot = product_slot(slot);
+        for (int& slot : term_slots_)
+            if (slot <= -2) slot = product_slot(slot);
+        for (FoldProduct& product : products_) {
+            if (product.a <= -2) product.a = product_slot(product.a);
+            if (product.b <= -2) product.b = product_slot(product.b);
+        }
+    }
+
+    template <class T>
+    FoldView<T> view() const {
+        FoldView<T> v;
+        v.operands = operands_;
+        v.numbers = static_cast<int>(program_.numbers.size());
+        v.number = program_.numbers.data();
+        v.products = static_cast<int>(products_.size());
+        v.product = products_.data();
+        v.outputs = static_cast<int>(program_.outputs.size());
+        v.output = program_.outputs.data();
+        v.blend = blends_.data();
+        v.blends = static_cast<int>(blends_.size());
+        v.matrix = matrices_.data();
+        v.multiply = multiplies_.data();
+        v.reduce = reduces_.data();
+        v.steps = static_cast<int>(program_.steps.size());
+        v.step = program_.steps.data();
+        v.classes = classes_.data();
+        v.targets = targets_.data();
+        if constexpr (sizeof(T) == 4)
+            v.coefficients = coefficients_float_.data();
+        else
+            v.coefficients = coefficients_.data();
+        v.sources = sources_.data();
+        v.term_slots = term_slots_.data();
+        v.run_operands = static_cast<int>(run_operands_.size());
+        v.run_operand = run_operands_.data();
+        // Scratch. One product buffer serves a weighted side of a reduction and the turned squares of its result.
+        std::int64_t matrix = 0, product = 0, reduced = 0;
+        for (const FoldMatrix& m : matrices_) matrix = std::max(matrix, static_cast<std::int64_t>(m.outputs) * m.inputs * fold_rows);
+        for (const FoldReducePlan& r : program_.reduces) {
+            const std::int64_t side = std::min(r.left_components, r.right_components) * (r.channels + 16);
+            const std::int64_t turned = (static_cast<std::int64_t>(r.left_components) * r.right_components + 16) * 16;
+            product = std::max({product, side, turned});
+            reduced = std::max<std::int64_t>(reduced, size_of_reduced(r, sizeof(T)) * fold_rows);
+        }
+        std::int64_t at = 0;
+        const auto place = [&](std::int64_t size) {
+            const std::int64_t start = at;
+            at += rounded(size);
+            return start;
+        };
+        v.slots_at = place(static_cast<std::int64_t>(1 + program_.numbers.size() + products_.size()) * fold_rows);
+        v.sums_at = place(static_cast<std::int64_t>(program_.outputs.size()) * fold_rows);
+        v.matrix_at = place(matrix);
+        v.product_at = place(product);
+        v.reduced_at = place(reduced);
+        v.pointers_at = place(static_cast<std::int64_t>(blends_.size() * fold_rows * sizeof(void*) / sizeof(T)));
+        v.runs_at = place(static_cast<std::int64_t>(run_operands_.size() * fold_rows * sizeof(int) / sizeof(T)));
+        v.blends_at = place(blend_size_);
+        v.scratch = at;
+        return v;
+    }
+
+   private:
+    static std::int64_t rounded(std::int64_t elements) { return (elements + 15) / 16 * 16; }     // 64 bytes of float; float64 gets more
+    int position(int k, int i, const FoldReducePlan& reduce) const {
+        using Function = int (*)(int, int, int, int);
+        return static_cast<Function>(CLEBSCH_SELECT(Function, isa_, reduce_position))(k, i, reduce.left_components, reduce.right_components);
+    }
+    std::int64_t size_of_reduced(const FoldReducePlan& reduce, int element_size) const {
+        using Function = int (*)(int, int, int);
+        return static_cast<Function>(CLEBSCH_SELECT(Function, isa_, reduced_size))(reduce.left_components, reduce.right_components, element_size);
+    }
+
+    /// Slot of a product of numbers; products are -2, -3, ... until all numbers are known.
+    int slot_of(const std::vector<int>& numbers) {
+        if (numbers.empty()) return 0;
+        if (numbers.size() == 1) return 1 + numbers[0];
+        const auto found = product_of_.find(numbers);
+        if (found != product_of_.end()) return found->second;
+        const int a = slot_of({numbers.begin(), numbers.end() - 1}), b = 1 + numbers.back();
+        products_.push_back({a, b});
+        return product_of_[numbers] = -1 - static_cast<int>(products_.size());
+    }
+    int product_slot(int provisional) const { return 1 + static_cast<int>(program_.numbers.size()) + (-2 - provisional); }
+
+    struct Term {
+        int target, source, slot;
+        double value;
+    };
+    /// Terms by target, targets with equally many terms together.
+    void pack_terms(std::vector<Term> terms, int& classes, int& first_class, int& first_target, int& first_term) {
+        std::map<int, std::vector<Term>> of_target;
+        for (const Term& term : terms) of_target[term.target].push_back(term);
+        std::map<std::size_t, std::vector<int>> of_size;
+        for (const auto& [target, list] : of_target) of_size[list.size()].push_back(target);
+        first_class = static_cast<int>(classes_.size());
+        first_target = static_cast<int>(targets_.size());
+        first_term = static_cast<int>(coefficients_.size());
+        classes = static_cast<int>(of_size.size());
+        for (const auto& [size, targets] : of_size) {
+            classes_.push_back({static_cast<int>(size), static_cast<int>(targets.size())});
+            for (const int target : targets) {
+                targets_.push_back(target);
+                for (const Term& term : of_target[target]) {
+                    coefficients_.push_back(term.value);
+                    sources_.push_back(term.source);
+                    term_slots_.push_back(term.slot);
+                }
+            }
+        }
+    }
+
+    void pack(const FoldMatrixPlan& plan) {
+        FoldMatrix matrix;
+        matrix.outputs = plan.outputs;
+        matrix.inputs = plan.inputs;
+        matrix.diagonal = plan.diagonal;
+        std::vector<Term> terms;
+        std::vector<bool> has_term(static_cast<std::size_t>(plan.outputs) * static_cast<std::size_t>(plan.inputs), false);
+        for (const FoldEntry& entry : plan.entries) {
+            if (plan.diagonal && entry.k > 0) continue;
+            const int target = entry.i * plan.outputs + entry.k;
+            terms.push_back({target, slot_of(entry.numbers), 0, entry.value});
+            has_term[static_cast<std::size_t>(target)] = true;
+        }
+        pack_terms(std::move(terms), matrix.classes, matrix.first_class, matrix.first_target, matrix.first_term);
+        matrix.first_zero = static_cast<int>(targets_.size());
+        for (std::size_t target = 0; target < has_term.size() && !plan.diagonal; ++target)
+            if (!has_term[target]) targets_.push_back(static_cast<int>(target));
+        matrix.zeros = static_cast<int>(targets_.size()) - matrix.first_zero;
+        matrices_.push_back(matrix);
+    }
+
+    void pack(const FoldReducePlan& plan) {
+        FoldReduce reduce;
+        reduce.left_components = plan.left_components;
+        reduce.right_components = plan.right_components;
+        reduce.diagonal = plan.diagonal;
+        reduce.channels = plan.channels;
+        reduce.left = plan.left;
+        reduce.right = plan.right;
+        reduce.factor = plan.factor;
+        std::vector<Term> terms;
+        for (const FoldEntry& entry : plan.entries)
+            if (!plan.diagonal || entry.k == 0)
+                terms.push_back({entry.target, plan.diagonal ? 0 : position(entry.k, entry.i, plan), slot_of(entry.numbers), entry.value});
+        pack_terms(std::move(terms), reduce.classes, reduce.first_class, reduce.first_target, reduce.first_term);
+        reduces_.push_back(reduce);
+    }
+
+    void pack(const FoldMultiplyPlan& plan) {
+        const FoldMatrixPlan& matrix = program_.matrices[static_cast<std::size_t>(plan.matrix)];
+        FoldMultiply multiply;
+        multiply.matrix = plan.matrix;
+        multiply.channels = plan.channels;
+        multiply.in = plan.in;
+        multiply.sinks = static_cast<int>(plan.sinks.size());
+        sinks_.push_back(plan.sinks);
+        FoldSink& sink = sinks_.back()[0];
+        // One plain sink with one weight: weighting v instead of z leaves sums of neighbouring rows in registers, and costs no more where v is the smaller.
+        if (plan.sinks.size() == 1 && !sink.dot && sink.factor.weights == 1 && sink.factor.scale == 1.0 && (matrix.inputs <= matrix.outputs || matrix.outputs > 3)) {
+            multiply.weighted = true;
+            multiply.weight = sink.factor.weight[0];
+            sink.factor = FoldFactor{};
+        }
+        multiply.sink = sinks_.back().data();
+        for (const FoldSink& s : plan.sinks) run_operands_.push_back(s.out.operand);
+        multiplies_.push_back(multiply);
+    }
+
+    int operands_;
+    const FoldProgram& program_;
+    InstructionSet isa_;
+    std::vector<FoldProduct> products_;
+    std::map<std::vector<int>, int> product_of_;
+    std::vector<FoldBlend> blends_;
+    std::int64_t blend_size_ = 0;
+    std::vector<FoldMatrix> matrices_;
+    std::vector<FoldReduce> reduces_;
+    std::vector<std::vector<FoldSink>> sinks_;
+    std::vector<FoldMultiply> multiplies_;
+    std::vector<FoldClass> classes_;
+    std::vector<int> targets_, sources_, term_slots_, run_operands_;
+    std::vector<double> coefficients_;
+    std::vector<float> coefficients_float_;
+};
+
+class FoldKernel final : public Kernel {
+   public:
+    FoldKernel(const Polynomial& polynomial, FoldProgram program, InstructionSet isa)
+        : program_(std::move(program)), isa_(isa), packed_(polynomial, program_, isa), float_(packed_.view<float>()), double_(packed_.view<double>()) {
+        measure(polynomial);
+    }
+    FoldKernel(const FoldKernel&) = delete;
+    FoldKernel& operator=(const FoldKernel&) = delete;
+
+    std::string name() const override { return "fold"; }
+    std::string explain() const override {
+        return std::to_string(program_.matrices.size()) + " matrices folded per row from " + std::to_string(program_.numbers.size()) + " channel-free numbers, " +
+               std::to_string(program_.multiplies.size()) + " multiplications, " + std::to_string(program_.reduces.size()) + " reductions over channels, " +
+               std::to_string(program_.blends.size()) + " sums of weighted rows; " + to_text(isa_);
+    }
+    std::vector<int> paths() const override { return program_.paths; }
+    Estimate estimate() const override { return estimate_; }
+    OverwriteMap overwritten() const override { return overwritten_; }
+    int preferred_rows() const override { return 2 * fold_rows; }
+    std::size_t scratch_bytes(std::size_t element_size, int) const override {
+        return element_size * static_cast<std::size_t>(element_size == 4 ? float_.scratch : double_.scratch);
+    }
+    void run(const Block<float>& block) const override {
+        using Function = void (*)(const FoldView<float>&, const Block<float>&);
+        static_cast<Function>(CLEBSCH_SELECT(Function, isa_, run_fold))(float_, block);
+    }
+    void run(const Block<double>& block) const override {
+        using Function = void (*)(const FoldView<double>&, const Block<double>&);
+        static_cast<Function>(CLEBSCH_SELECT(Function, isa_, run_fold))(double_, block);
+    }
+
+   private:
+    /// Multiply-adds per row as the loops do them, and which segments are stored rather than added to.
+    void measure(const Polynomial& polynomial) {
+        for (const Operand& operand : polynomial.operands) overwritten_.emplace_back(operand.segments.size(), false);
+        const auto overwrite = [&](int operand, std::int64_t offset) {
+            const Operand& out = polynomial.operands[static_cast<std::size_t>(operand)];
+            for (std::size_t s = 0; s < out.segments.size(); ++s)
+                if (out.offset(static_cast<int>(s)) == offset && out.segments[s].size() > 0) overwritten_[static_cast<std::size_t>(operand)][s] = true;
+        };
+        double work = 0;
+        for (const FoldMultiplyPlan& multiply : program_.multiplies) {
+            const FoldMatrixPlan& matrix = program_.matrices[static_cast<std::size_t>(multiply.matrix)];
+            double ops = matrix.diagonal ? matrix.outputs : static_cast<double>(matrix.outputs) * matrix.inputs;
+            for (const FoldSink& sink : multiply.sinks) {
+                ops += sink.dot || multiply.sinks.size() > 1 ? matrix.outputs : std::min(matrix.inputs, matrix.outputs);
+                if (sink.overwrite) overwrite(sink.out.operand, sink.out.offset);
+            }
+            work += ops * static_cast<double>(multiply.channels);
+        }
+        for (const FoldReducePlan& reduce : program_.reduces) {
+            const double left = reduce.left_components, right = reduce.right_components;
+            const double ops = reduce.diagonal ? left : left * right;
+            work += (ops + (reduce.factor.weights > 0 ? std::min(left, right) : 0)) * static_cast<double>(reduce.channels) + static_cast<double>(reduce.entries.size());
+        }
+        for (const FoldMatrixPlan& matrix : program_.matrices) work += static_cast<double>(matrix.entries.size());
+        for (const FoldBlendPlan& blend : program_.blends) work += static_cast<double>(blend.terms.size()) * blend.components * static_cast<double>(blend.channels);
+        for (const FoldNumber& output : program_.outputs)
+            if (output.overwrite) overwrite(output.operand, output.offset);
+        estimate_.multiply_adds = work;
+        for (const Operand& operand : polynomial.operands)
+            if (operand.rows.kind == Addressing::Kind::each) estimate_.bytes += 4.0 * static_cast<double>(operand.size());
+    }
+
+    FoldProgram program_;
+    InstructionSet isa_;
+    Packed packed_;
+    FoldView<float> float_;
+    FoldView<double> double_;
+    Estimate estimate_;
+    OverwriteMap overwritten_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_fold_kernel(const KernelRequest& request, std::vector<int>& taken) {
+    taken = foldable_paths(*request.polynomial, request.paths);
+    if (taken.empty()) return nullptr;
+    return std::make_unique<FoldKernel>(*request.polynomial, schedule_fold(*request.polynomial, taken), request.isa);
+}
+
+}  // namespace clebsch
