@@ -68,17 +68,17 @@ void order_axes(Path& path, const std::vector<int>& symmetric) {
 
 void append(std::string& key, std::int64_t number) { key.append(reinterpret_cast<const char*>(&number), sizeof number); }
 
-/// What two paths must share to become one: places of the factors with letters named by first appearance, extents, and coefficients unless literal.
+/// What paths share that could be written as one: the places of their factors with letters named by first appearance, and extents.
+/// Among these, the one with the smallest axes is canonical.
 std::string key_of(const Path& path) {
     std::string key;
     key.reserve(32 * path.factors.size() + 32);
-    const bool named = !path.coefficients.name().empty();
     char renamed[26] = {};
     std::string order;
     for (const Factor& factor : path.factors) {
         append(key, factor.operand);
         append(key, factor.segment);
-        append(key, named ? factor.axis : (factor.axis < 0 ? -1 : 0));
+        append(key, factor.axis < 0 ? -1 : 0);
         for (const char c : factor.channels) {
             if (c < 'a' || c > 'z') {
                 key += c;
@@ -94,8 +94,13 @@ std::string key_of(const Path& path) {
         key += ';';
     }
     for (const char letter : order) append(key, path.extent(letter));
-    return key + path.coefficients.name();
+    return key;
 }
+
+bool axes_before(const Path& a, const Path& b) {
+    return std::ranges::lexicographical_compare(a.factors, b.factors, {}, &Factor::axis, &Factor::axis);
+}
+bool same_axes(const Path& a, const Path& b) { return std::ranges::equal(a.factors, b.factors, {}, &Factor::axis, &Factor::axis); }
 
 /// Runs [begin, end) of input factors of the same segment with different channels: their order matters for the names of letters.
 std::vector<std::pair<std::size_t, std::size_t>> undecided_runs(const Path& path) {
@@ -133,7 +138,7 @@ std::string make_canonical(Path& path, const std::vector<int>& symmetric) {
         for (std::size_t f = 0; f < order.size(); ++f) candidate.factors[f] = path.factors[order[f]];
         order_axes(candidate, symmetric);
         std::string key = key_of(candidate);
-        if (best_key.empty() || key < best_key) {
+        if (best_key.empty() || key < best_key || (key == best_key && axes_before(candidate, best))) {
             best_key = std::move(key);
             best = std::move(candidate);
         }
@@ -176,8 +181,8 @@ std::vector<CoefficientEntry> aligned_entries(const Path& path, const Path& othe
     return entries;
 }
 
-/// Several paths of literal coefficients at the same places, as one.
-Path added_literals(const std::vector<Path>& paths) {
+/// Several paths at the same places, as one of literal coefficients.
+Path added(const std::vector<Path>& paths) {
     Path sum = paths.front();
     std::vector<Coefficients> aligned;
     for (const Path& path : paths) aligned.push_back(Coefficients::literal(sum.coefficients.shape(), aligned_entries(sum, path)));
@@ -193,12 +198,40 @@ Path added_literals(const std::vector<Path>& paths) {
     return sum;
 }
 
+/// Paths at the same places. Named ones of equal coefficients and axes have met already.
+struct Group {
+    std::vector<Path> named, literal;
+
+    void add(Path path) {
+        if (path.coefficients.name().empty()) {
+            literal.push_back(std::move(path));
+            return;
+        }
+        const auto equal = std::ranges::find_if(named, [&](const Path& other) { return other.coefficients == path.coefficients && same_axes(other, path); });
+        if (equal == named.end())
+            named.push_back(std::move(path));
+        else
+            equal->scale += path.scale;
+    }
+
+    std::vector<Path> finish() {
+        if (literal.size() > 1) literal = {added(literal)};
+        std::erase_if(literal, is_zero);
+        std::erase_if(named, is_zero);
+        std::vector<Path> paths = std::move(named);
+        paths.insert(paths.end(), literal.begin(), literal.end());
+        // Distinct coefficients may still cancel: an antisymmetric coupling with its axes exchanged.
+        if (paths.size() > 1 && is_zero(added(paths))) paths.clear();
+        return paths;
+    }
+};
+
 }  // namespace
 
 std::vector<Path> simplified_paths(const Polynomial& polynomial) {
     SymmetricAxes symmetric_axes;
     std::unordered_map<std::string, std::size_t> position;
-    std::vector<std::vector<Path>> groups;      // named: one path each; literal: all that share a key
+    std::vector<Group> groups;
     position.reserve(polynomial.paths.size());
     for (Path path : polynomial.paths) {
         if (is_zero(path)) continue;
@@ -206,19 +239,13 @@ std::vector<Path> simplified_paths(const Polynomial& polynomial) {
         std::string key = make_canonical(path, symmetric);
         if (cancels(path, symmetric)) continue;
         const auto [found, is_new] = position.try_emplace(std::move(key), groups.size());
-        if (is_new)
-            groups.push_back({std::move(path)});
-        else if (!path.coefficients.name().empty())
-            groups[found->second].front().scale += path.scale;
-        else
-            groups[found->second].push_back(std::move(path));
+        if (is_new) groups.emplace_back();
+        groups[found->second].add(std::move(path));
     }
     std::vector<Path> paths;
     paths.reserve(groups.size());
-    for (std::vector<Path>& group : groups) {
-        Path path = group.size() == 1 ? std::move(group.front()) : added_literals(group);
-        if (!is_zero(path)) paths.push_back(std::move(path));
-    }
+    for (Group& group : groups)
+        for (Path& path : group.finish()) paths.push_back(std::move(path));
     std::ranges::stable_sort(paths, [](const Path& a, const Path& b) {
         if (before(a.output(), b.output()) || before(b.output(), a.output())) return before(a.output(), b.output());
         if (std::ranges::lexicographical_compare(a.factors, b.factors, before)) return true;
