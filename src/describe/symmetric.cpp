@@ -14,8 +14,8 @@
 namespace clebsch {
 namespace {
 
-/// A candidate whose part outside the span of the earlier ones is smaller than this is dependent on them. True residuals are algebraic numbers of
-/// small height (above 1e-2 for every list up to degree 4 and four factors); rounding leaves about 1e-15.
+/// A candidate whose part outside the span of the earlier ones is smaller than this is dependent on them. Over all lists of up to four irreps of
+/// degree 0 to 4 the smallest true remainder is 0.27 and the largest that rounding leaves is 1.1e-15.
 constexpr double rank_tolerance = 1e-7;
 constexpr std::int64_t largest_tensor = std::int64_t{1} << 22;
 
