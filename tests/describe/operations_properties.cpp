@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/error.hpp"
@@ -41,6 +42,9 @@ const std::vector<Sample>& samples() {
          {{"in1", "3x1o"}, {"in2", "3x2e"}, {"out", "3x3o+2x1o+1x2o+3x2o"},
           {"instructions", "0,0,0,uvu<v,weighted; 0,0,1,u<vw,weighted; 0,0,1,uuw,weighted; 0,0,2,uuw,plain; 0,0,3,uvv,weighted"},
           {"weights", "species"}, {"out_layout", "ir_mul"}}},
+        {"custom_product",
+         {{"in1", "2x1o+3x(2)"}, {"in2", "1x1o+1x(2)"}, {"out", "2x1e+3x(1)"}, {"instructions", "0,0,0,uvu,weighted; 1,1,1,uvu,plain"},
+          {"coefficients", "; 0,0,0:1 1,1,0:-0.5"}}},
         {"fully_connected", {{"in1", "2x0e+1x1o"}, {"in2", "0e+1o+2e"}, {"out", "2x0e+2x1o+1x1e+1x2e"}, {"weights", "per_row"}, {"signs", "e3nn-0.4"}}},
         {"full_product", {{"in1", "2x1o+1x2e"}, {"in2", "1x1e+2x0o"}, {"y_layout", "ir_mul"}}},
         {"elementwise_product", {{"in1", "3x2e+2x1o"}, {"in2", "5x1e"}}},
@@ -269,6 +273,17 @@ TEST_CASE("a symmetric contraction with the built-in basis given as the user's o
     REQUIRE(parameter_of_segment.size() == weights.segments.size());
     const Polynomial given = symmetric_contraction(in, out, bases);
     CHECK(given.operands[1].size() == weights.size());
+    // The bases as text, through the registry.
+    std::string text;
+    for (const auto& [key, basis] : bases) {
+        text += std::to_string(key.first) + "," + std::to_string(key.second) + "," + std::to_string(basis.parameters) + ":";
+        for (const CoefficientEntry& entry : basis.entries) {
+            for (std::size_t i = 0; i < entry.index.size(); ++i) text += (i ? "," : " ") + std::to_string(entry.index[i]);
+            text += ":" + nlohmann::json(entry.value).dump();
+        }
+        text += ";";
+    }
+    CHECK(polynomial_of(build_operation("symmetric_contraction", {{"in", to_text(in)}, {"out", to_text(out)}, {"bases", text}})) == given);
     ReferenceInputs call = random_call(built_in, random);
     // Both orders of weights are (output, correlation, parameter, channel): the rows are the same.
     CHECK(deviation(evaluate(Description(given), call).at("out"), evaluate(Description(built_in), call).at("out")) < 1e-14);
@@ -398,6 +413,8 @@ TEST_CASE("errors name the operation, the option or instruction, what was expect
     contains(error_of("symmetric_contraction", {{"in", "2x0e"}, {"out", "2x0e"}, {"correlation", "0"}}), {"correlation", "got 0"});
     contains(error_of("radial_network", {{"cutoff", "-1"}}), {"cutoff above 0", "-1"});
     contains(error_of("elementwise_product", {{"in1", "2x0e"}, {"in2", "3x0e"}}), {"equal numbers of channels", "2 in", "3 in"});
+    contains(error_of("custom_product", {{"in1", "1x(2)"}, {"in2", "1x(2)"}, {"out", "1x(1)"}, {"instructions", "0,0,0,uuu,plain"}, {"coefficients", "0,2,0:1"}}), {"2"});
+    contains(error_of("custom_product", {{"in1", "1x(2)"}, {"in2", "1x(2)"}, {"out", "1x(1)"}, {"instructions", "0,0,0,uuu,plain"}, {"coefficients", "0,0,0"}}), {"0,1,2:0.5"});
     contains(error_of("fully_connected", {{"in1", "4000000000x0e"}, {"in2", "4000000000x0e"}, {"out", "1x0e"}}), {"exceeds 2^63"});
 }
 
@@ -407,5 +424,9 @@ TEST_CASE("options are read from lines of text") {
     CHECK_THROWS_WITH_AS(parse_option_lines("in=1\nin=2"), doctest::Contains("line 2"), Error);
     CHECK_THROWS_WITH_AS(parse_option_lines("in"), doctest::Contains("key=value"), Error);
     CHECK(operation_help("linear").find("biases") != std::string::npos);
+    const nlohmann::json list = nlohmann::json::parse(operations_json());
+    REQUIRE(list.size() == operations().size());
+    CHECK(list[0].at("name") == "tensor_product");
+    CHECK(list[0].at("options")[0].at("required") == true);
     for (const OperationInfo& operation : operations()) CHECK(operation_help().find(operation.name) != std::string::npos);
 }

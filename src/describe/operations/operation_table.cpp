@@ -1,6 +1,8 @@
 #include "describe/operations/operation_table.hpp"
 
+#include "base/error.hpp"
 #include "describe/operations/convolution.hpp"
+#include "describe/operations/custom.hpp"
 #include "describe/operations/gate.hpp"
 #include "describe/operations/harmonics.hpp"
 #include "describe/operations/layout_change.hpp"
@@ -13,6 +15,7 @@
 #include "describe/operations/rotation.hpp"
 #include "describe/operations/symmetric_contraction.hpp"
 #include "describe/operations/tensor_square.hpp"
+#include "describe/operations/text_fields.hpp"
 
 namespace clebsch {
 namespace {
@@ -103,6 +106,30 @@ Description build_tensor_product(const OptionValues& options) {
     return tensor_product(options.irreps("in1"), options.irreps("in2"), options.irreps("out"), parse_instructions(options.text("instructions")), result);
 }
 
+/// The tensor product over any segments, with coefficients given as entries for each instruction.
+Description build_custom(const OptionValues& options) {
+    TensorProductOptions result = product_options(options, true);
+    const std::vector<Segment> in1 = parse_segments(options.text("in1"), "in1"), in2 = parse_segments(options.text("in2"), "in2"),
+                               out = parse_segments(options.text("out"), "out");
+    std::vector<Instruction> instructions = parse_instructions(options.text("instructions"));
+    const std::vector<std::string> coefficients = split_fields(options.text("coefficients"), ';');
+    if (coefficients.size() != instructions.size())
+        fail("custom_product: expected coefficients for " + std::to_string(instructions.size()) + " instructions, got " + std::to_string(coefficients.size()));
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+        Instruction& instruction = instructions[i];
+        auto components = [&](const std::vector<Segment>& segments, int segment) {
+            if (segment < 0 || static_cast<std::size_t>(segment) >= segments.size())
+                fail("custom_product, instruction " + std::to_string(i) + ": segment " + std::to_string(segment) + " does not exist, there are " +
+                     std::to_string(segments.size()));
+            return segments[static_cast<std::size_t>(segment)].components;
+        };
+        if (coefficients[i].empty()) continue;      // wigner_3j of the segments' irreps
+        instruction.coefficients = Coefficients::literal({components(in1, instruction.in1), components(in2, instruction.in2), components(out, instruction.out)},
+                                                         parse_entries(coefficients[i], "custom_product, coefficients of instruction " + std::to_string(i)));
+    }
+    return tensor_product(in1, in2, out, instructions, result);
+}
+
 Description build_fully_connected(const OptionValues& options) {
     return tensor_product(fully_connected(options.irreps("in1"), options.irreps("in2"), options.irreps("out")), product_options(options, true));
 }
@@ -186,6 +213,7 @@ Description build_contraction(const OptionValues& options) {
     const std::string weights = options.choice("weights");
     if (weights == "shared") result.weights.rows = shared_row();
     if (weights == "per_row") result.weights.rows = each_row();
+    if (!options.empty("bases")) return symmetric_contraction(options.irreps("in"), options.irreps("out"), parse_bases(options.text("bases")), result);
     return symmetric_contraction(options.irreps("in"), options.irreps("out"), options.small_integer("correlation"), result);
 }
 
@@ -292,6 +320,13 @@ std::vector<OperationEntry> make_table() {
                             together(normalizations, weight_use)),
                    three_layouts)},
          build_tensor_product},
+        {{"custom_product", "tensor product of any segments with coefficients of one's own",
+          together(together({required("in1", "segments", "first input, e.g. 2x1o+4x(3): irreps, or channels of plain components in brackets"),
+                             required("in2", "segments", "second input"), required("out", "segments", "output"), required("instructions", "text", "as for tensor_product"),
+                             required("coefficients", "text", "per instruction 'i,j,k:value i,j,k:value', separated by ';'; empty: the irreps' coupling")},
+                            together(normalizations, weight_use)),
+                   three_layouts)},
+         build_custom},
         {{"fully_connected", "every allowed triple of blocks, all channels mixed", together({in1, in2, out}, together(together(normalizations, weight_use), three_layouts))},
          build_fully_connected},
         {{"full_product", "every product of two blocks, no weights", together({in1, in2, filter}, together(normalizations, three_layouts))}, build_full},
@@ -320,7 +355,8 @@ std::vector<OperationEntry> make_table() {
            optional("normalize", "boolean", "true", "of the normalised vector (a program), or of the vector as it is"), rows, layout_of("out_layout", "of the output")}},
          build_harmonics},
         {{"symmetric_contraction", "powers of features coupled channel by channel (MACE)",
-          together({in, out, optional("correlation", "integer", "3", "highest power"), one_of("weights", {"species", "shared", "per_row"}, "by index species: node -> element, one set, or per node")},
+          together({in, out, optional("correlation", "integer", "3", "highest power"), one_of("weights", {"species", "shared", "per_row"}, "by index species: node -> element, one set, or per node"),
+                    optional("bases", "text", "", "a basis of one's own instead of correlation: 'output segment,correlation,parameters: i,j,..,parameter,m:value ...; ...'")},
                    two_layouts)},
          build_contraction},
         {{"rotation", "features times a Wigner matrix per row",

@@ -132,6 +132,29 @@ OptionTexts parse_option_lines(std::string_view text) {
     return options;
 }
 
+std::string operations_json() {
+    auto quoted = [](const std::string& text) {
+        std::string result = "\"";
+        for (char c : text) {
+            if (c == '"' || c == '\\') result += '\\';
+            result += c;
+        }
+        return result + "\"";
+    };
+    auto list = [](const auto& items, const auto& write) {
+        std::string result = "[";
+        for (const auto& item : items) result += (result.size() > 1 ? "," : "") + write(item);
+        return result + "]";
+    };
+    auto option_json = [&](const OptionInfo& option) {
+        return "{\"name\":" + quoted(option.name) + ",\"type\":" + quoted(option.type) + ",\"default\":" + quoted(option.default_value) +
+               ",\"required\":" + (option.required ? "true" : "false") + ",\"choices\":" + list(option.choices, quoted) + ",\"help\":" + quoted(option.help) + "}";
+    };
+    return list(operations(), [&](const OperationInfo& operation) {
+        return "{\"name\":" + quoted(operation.name) + ",\"help\":" + quoted(operation.help) + ",\"options\":" + list(operation.options, option_json) + "}";
+    });
+}
+
 std::string operation_help(std::string_view name) {
     std::string text;
     if (name.empty()) {

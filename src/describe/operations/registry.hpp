@@ -15,7 +15,7 @@ using OptionTexts = std::map<std::string, std::string, std::less<>>;
 
 struct OptionInfo {
     std::string name;
-    std::string type;               ///< irreps, integer, number, boolean, choice, list, text
+    std::string type;               ///< irreps, segments, integer, number, boolean, choice, list (comma separated), text
     std::string default_value;      ///< as text
     bool required = false;
     std::vector<std::string> choices = {};
@@ -34,6 +34,9 @@ const std::vector<OperationInfo>& operations();
 /// Throws Error(not_found) for an unknown operation (listing those there are) and Error(invalid_argument) for an unknown, missing or malformed option,
 /// naming it, what was expected and what came.
 Description build_operation(std::string_view name, const OptionTexts& options);
+
+/// The same as JSON: [{"name", "help", "options": [{"name", "type", "default", "required", "choices", "help"}]}].
+std::string operations_json();
 
 /// "key=value" lines; blank lines and lines that begin with # are skipped. A key twice is an error.
 OptionTexts parse_option_lines(std::string_view text);
