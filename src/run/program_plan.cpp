@@ -1,0 +1,261 @@
+#include "run/program_plan.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "base/error.hpp"
+#include "run/program_memory.hpp"
+#include "run/program_step.hpp"
+
+namespace clebsch {
+namespace {
+
+std::size_t at(int position) { return static_cast<std::size_t>(position); }
+
+std::string named(const std::string& name) { return "'" + name + "'"; }
+
+/// Bytes [begin, end) that a buffer may touch.
+struct Extent {
+    std::uintptr_t begin = 0, end = 0;
+};
+
+Extent extent_of(const Operand& operand, const Buffer& buffer) {
+    const std::int64_t size = operand.size();
+    if (buffer.rows == 0 || size == 0) return {};
+    const auto begin = reinterpret_cast<std::uintptr_t>(buffer.data);
+    const std::int64_t last = (buffer.rows - 1) * row_bytes(operand, buffer) + size * static_cast<std::int64_t>(size_of(buffer.dtype));
+    return {begin, begin + static_cast<std::uintptr_t>(last)};
+}
+
+}  // namespace
+
+std::vector<std::string> row_spaces(const Program& program) {
+    std::vector<std::string> spaces;
+    const auto meet = [&](const std::string& space) {
+        if (!space.empty() && std::ranges::find(spaces, space) == spaces.end()) spaces.push_back(space);
+    };
+    for (const Index& index : program.indices) {
+        meet(index.from);
+        meet(index.to);
+    }
+    for (const Value& value : program.values) meet(value.space);
+    for (const Node& node : program.nodes)
+        if (const auto* polynomial = std::get_if<PolynomialNode>(&node)) meet(polynomial->polynomial.rows);
+    return spaces;
+}
+
+struct ProgramPlan::Data {
+    Program given;
+    Program program;                            ///< what runs: simplified, with copies of arrays of other types
+    std::vector<std::string> spaces;
+    std::vector<DType> dtypes;                  ///< of the arguments
+    DType compute = DType::float32;
+    InstructionSet isa{};
+    std::vector<Operand> arguments;             ///< inputs, then outputs, for messages and checks
+    std::vector<int> argument_spaces;
+    std::vector<int> argument_values;           ///< positions in program.values
+    std::vector<int> index_from, index_to;
+    std::vector<std::unique_ptr<ProgramStep>> steps;
+    ProgramMemory memory;
+    std::vector<DType> value_dtypes;
+
+    std::size_t table_bytes() const {
+        return round_up(program.values.size() * sizeof(Buffer), 64) + round_up(memory.peak_bytes.size() * sizeof(std::size_t), 64);
+    }
+
+    void check_rows(std::span<const std::int64_t> rows) const {
+        if (rows.size() != spaces.size()) {
+            std::string names;
+            for (const std::string& space : spaces) names += (names.empty() ? "" : ", ") + space;
+            fail("expected a number of rows for each of the " + std::to_string(spaces.size()) + " row spaces (" + names + "), got " + std::to_string(rows.size()));
+        }
+        for (std::size_t s = 0; s < rows.size(); ++s)
+            if (rows[s] < 0) fail("row space " + named(spaces[s]) + ": expected a number of rows of at least 0, got " + std::to_string(rows[s]));
+    }
+
+    std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const {
+        check_rows(rows);
+        std::size_t step_bytes = 0;
+        for (const auto& step : steps) step_bytes = std::max(step_bytes, step->workspace_bytes(rows, threads));
+        std::size_t sum = 64 + table_bytes();
+        if (__builtin_add_overflow(sum, memory.bytes(rows), &sum) || __builtin_add_overflow(sum, step_bytes, &sum) || sum > (std::size_t{1} << 63))
+            fail("the workspace of the program exceeds 2^63 bytes for this number of rows");
+        return sum;
+    }
+
+    void check(const Call& call) const {
+        check_rows(call.rows);
+        if (call.buffers.size() != arguments.size())
+            fail("expected " + std::to_string(given.inputs.size()) + " inputs and " + std::to_string(given.outputs.size()) + " outputs, got " +
+                 std::to_string(call.buffers.size()) + " buffers");
+        if (call.indices.size() != given.indices.size())
+            fail("expected " + std::to_string(given.indices.size()) + " index arrays, got " + std::to_string(call.indices.size()));
+        for (std::size_t i = 0; i < arguments.size(); ++i)
+            check_buffer(arguments[i], call.buffers[i], dtypes[i], argument_spaces[i] < 0 ? 1 : call.rows[at(argument_spaces[i])]);
+        for (std::size_t i = given.inputs.size(); i < arguments.size(); ++i) {
+            const Extent output = extent_of(arguments[i], call.buffers[i]);
+            for (std::size_t k = 0; k < i; ++k) {
+                const Extent other = extent_of(arguments[k], call.buffers[k]);
+                if (output.begin < other.end && other.begin < output.end)
+                    fail("operand " + named(arguments[i].name) + ": shares memory with " + named(arguments[k].name) + "; an output needs memory of its own");
+            }
+        }
+        for (std::size_t i = 0; i < given.indices.size(); ++i)
+            check_index(given.indices[i], call.indices[i], call.rows[at(index_from[i])], call.rows[at(index_to[i])], !call.indices_checked);
+    }
+};
+
+namespace {
+
+/// The first node of a program that needs arrays of the compute type gets copies of those that are stored otherwise: adds a value for each and
+/// lets all nodes use it. Returns pairs (argument, copy).
+std::vector<std::pair<int, int>> add_copies(Program& program, std::vector<DType>& dtypes, DType compute) {
+    std::vector<int> copy(program.values.size(), -1);
+    std::vector<std::pair<int, int>> pairs;
+    const auto need = [&](int value) {
+        if (dtypes[at(value)] == compute || copy[at(value)] >= 0) return;
+        copy[at(value)] = static_cast<int>(program.values.size());
+        pairs.emplace_back(value, copy[at(value)]);
+        Value other = program.values[at(value)];
+        other.name += std::string("_as_") + to_text(compute);
+        program.values.push_back(std::move(other));
+        dtypes.push_back(compute);
+    };
+    for (const Node& node : program.nodes) {
+        if (const auto* function = std::get_if<FunctionNode>(&node)) {
+            need(function->input);
+            need(function->output);
+        }
+    }
+    const auto use = [&](int& value) {
+        if (at(value) < copy.size() && copy[at(value)] >= 0) value = copy[at(value)];
+    };
+    for (Node& node : program.nodes) {
+        if (auto* function = std::get_if<FunctionNode>(&node)) {
+            use(function->input);
+            use(function->output);
+        } else {
+            for (int& value : std::get<PolynomialNode>(node).arguments) use(value);
+        }
+    }
+    return pairs;
+}
+
+}  // namespace
+
+ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) {
+    validate(program);
+    auto data = std::make_unique<Data>();
+    data->given = program;
+    data->program = simplified(program);
+    data->spaces = row_spaces(program);
+    data->isa = options.instruction_set.value_or(default_instruction_set());
+
+    const std::size_t inputs = program.inputs.size(), count = inputs + program.outputs.size();
+    data->dtypes = options.dtypes.empty() ? std::vector<DType>(count, DType::float32) : options.dtypes;
+    if (data->dtypes.size() != count)
+        fail("expected one dtype for each of " + std::to_string(inputs) + " inputs and " + std::to_string(count - inputs) + " outputs, got " +
+             std::to_string(data->dtypes.size()));
+    const bool all_double = count > 0 && std::ranges::all_of(data->dtypes, [](DType dtype) { return dtype == DType::float64; });
+    data->compute = options.compute.value_or(all_double ? DType::float64 : DType::float32);
+    if (data->compute != DType::float32 && data->compute != DType::float64)
+        fail(std::string("expected float32 or float64 as the compute type, got ") + to_text(data->compute));
+
+    StepRequest request{.program = &data->program, .spaces = &data->spaces, .dtypes = {}, .compute = data->compute, .isa = data->isa, .family = options.family};
+    request.dtypes.assign(data->program.values.size(), data->compute);
+    for (std::size_t i = 0; i < count; ++i) {
+        const int value = i < inputs ? data->program.inputs[i] : data->program.outputs[i - inputs];
+        const Value& argument = data->program.values[at(value)];
+        if (size_of(data->dtypes[i]) == 0) fail("operand " + named(argument.name) + ": dtype number " + std::to_string(static_cast<int>(data->dtypes[i])) + " is unknown");
+        request.dtypes[at(value)] = data->dtypes[i];
+        data->argument_values.push_back(value);
+        data->argument_spaces.push_back(request.space_of(argument.space));
+        data->arguments.push_back({argument.name, argument.segments, argument.layout, i < inputs ? Role::input : Role::output, {}});
+    }
+    for (const Index& index : program.indices) {
+        data->index_from.push_back(request.space_of(index.from));
+        data->index_to.push_back(request.space_of(index.to));
+    }
+
+    const auto copies = add_copies(data->program, request.dtypes, data->compute);
+    const auto is_input = [&](int value) { return std::ranges::find(data->program.inputs, value) != data->program.inputs.end(); };
+    for (const auto& [argument, copy] : copies)
+        if (is_input(argument)) data->steps.push_back(make_conversion_step(request, argument, copy));
+    for (const Node& node : data->program.nodes) {
+        if (const auto* polynomial = std::get_if<PolynomialNode>(&node))
+            data->steps.push_back(make_polynomial_step(request, *polynomial));
+        else
+            data->steps.push_back(make_function_step(request, std::get<FunctionNode>(node)));
+    }
+    for (const auto& [argument, copy] : copies)
+        if (!is_input(argument)) data->steps.push_back(make_conversion_step(request, copy, argument));
+
+    std::vector<bool> intermediate(data->program.values.size(), true);
+    for (const int value : data->argument_values) intermediate[at(value)] = false;
+    data->memory = plan_memory(request, data->steps, intermediate);
+    data->value_dtypes = request.dtypes;
+    data_ = std::move(data);
+}
+
+ProgramPlan::~ProgramPlan() = default;
+ProgramPlan::ProgramPlan(ProgramPlan&&) noexcept = default;
+ProgramPlan& ProgramPlan::operator=(ProgramPlan&&) noexcept = default;
+
+const Program& ProgramPlan::program() const { return data_->given; }
+const std::vector<std::string>& ProgramPlan::spaces() const { return data_->spaces; }
+const std::vector<DType>& ProgramPlan::dtypes() const { return data_->dtypes; }
+DType ProgramPlan::compute() const { return data_->compute; }
+
+std::size_t ProgramPlan::workspace_bytes(std::span<const std::int64_t> rows, int threads) const { return data_->workspace_bytes(rows, threads); }
+
+void ProgramPlan::launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for) const {
+    const Data& data = *data_;
+    data.check(call);
+    const std::size_t needed = data.workspace_bytes(call.rows, parallel_for.threads);
+    if (workspace.data == nullptr || workspace.bytes < needed)
+        fail("workspace: expected " + std::to_string(needed) + " bytes, got " + (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
+
+    // Tables, then the regions of intermediates, then what the running step has for itself.
+    auto* const begin = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(workspace.data), 64));
+    auto* const end = static_cast<std::byte*>(workspace.data) + workspace.bytes;
+    auto* const values = reinterpret_cast<Buffer*>(begin);
+    auto* const regions = reinterpret_cast<std::size_t*>(begin + round_up(data.program.values.size() * sizeof(Buffer), 64));
+    std::byte* const memory = begin + data.table_bytes();
+    data.memory.regions(call.rows, regions);
+    const std::size_t spaces = data.spaces.size();
+    for (std::size_t v = 0; v < data.program.values.size(); ++v) {
+        const ProgramMemory::Place& place = data.memory.places[v];
+        Buffer buffer;
+        if (place.own) {
+            const std::int64_t rows = place.space < 0 ? 1 : call.rows[at(place.space)];
+            const std::int64_t before = place.space < 0 ? place.offset : ProgramMemory::padded(rows) * place.offset;
+            buffer = {memory + regions[place.space < 0 ? spaces : at(place.space)] + before, data.value_dtypes[v], rows, place.row_stride};
+        }
+        new (values + v) Buffer(buffer);
+    }
+    for (std::size_t i = 0; i < data.argument_values.size(); ++i) values[data.argument_values[i]] = call.buffers[i];
+
+    std::byte* const own = memory + round_up(data.memory.bytes(call.rows), 64);
+    StepCall step_call{.values = values, .indices = call.indices.data(), .rows = call.rows.data(), .workspace = own,
+                       .workspace_bytes = static_cast<std::size_t>(end - own), .parallel_for = &parallel_for};
+    for (const auto& step : data.steps) step->launch(step_call);
+}
+
+std::string ProgramPlan::explain() const {
+    const Data& data = *data_;
+    std::string text = "program: " + std::to_string(data.steps.size()) + " steps, arithmetic in " + to_text(data.compute) + ", " + to_text(data.isa) + "\n";
+    for (std::size_t s = 0; s <= data.spaces.size(); ++s) {
+        if (data.memory.total_bytes[s] == 0) continue;
+        text += "intermediates per row of " + (s < data.spaces.size() ? named(data.spaces[s]) : "shared values") + ": " + std::to_string(data.memory.peak_bytes[s]) +
+                " bytes at once, " + std::to_string(data.memory.total_bytes[s]) + " in all\n";
+    }
+    for (std::size_t s = 0; s < data.steps.size(); ++s) {
+        std::string step = data.steps[s]->explain();
+        if (!step.empty() && step.back() == '\n') step.pop_back();
+        for (std::size_t i = step.find('\n'); i != std::string::npos; i = step.find('\n', i + 1)) step.insert(i + 1, "    ");
+        text += "step " + std::to_string(s) + ": " + step + "\n";
+    }
+    return text;
+}
+
+}  // namespace clebsch

@@ -1,0 +1,149 @@
+// Planned programs compute what the reference says: random ones, their derivatives, any storage, any number of threads.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "describe/derivative.hpp"
+#include "describe/operations/harmonics.hpp"
+#include "describe/operations/radial_network.hpp"
+#include "describe/text.hpp"
+#include "support/random_descriptions.hpp"
+#include "support/run_program.hpp"
+
+using namespace clebsch;
+using namespace clebsch::testing;
+
+namespace {
+
+double largest_error(const RunResult& result, const std::map<std::string, ReferenceArray>& reference) {
+    CHECK(result.surroundings_intact);
+    double largest = 0;
+    for (const auto& [name, numbers] : reference) largest = std::max(largest, relative_error(result.outputs.at(name), numbers));
+    return largest;
+}
+
+std::vector<DType> stored_as(const Program& program, DType dtype) { return std::vector<DType>(program.inputs.size() + program.outputs.size(), dtype); }
+
+random::Limits smooth() {
+    random::Limits limits;
+    limits.smooth_only = true;
+    limits.rows = 24;
+    limits.work = 100'000;
+    return limits;
+}
+
+}  // namespace
+
+TEST_CASE("random programs agree with the reference in float64 to rounding, fused and node by node") {
+    for (unsigned seed = 0; seed < 150; ++seed) {
+        random::Engine engine(seed);
+        const Program program = random::program(engine, smooth());
+        const ReferenceInputs inputs = rounded_inputs(program, random::inputs(engine, program, smooth()), stored_as(program, DType::float64));
+        const auto reference = evaluate(program, inputs);
+        CAPTURE(seed);
+        CAPTURE(to_text(program));
+        for (const bool fuse : {false, true}) {
+            CAPTURE(fuse);
+            const ProgramPlan plan(program, {.dtypes = stored_as(program, DType::float64), .compute = {}, .instruction_set = {}, .family = "", .fuse = fuse});
+            CHECK(plan.compute() == DType::float64);
+            CHECK(largest_error(run_program(plan, inputs, {.padding = seed % 3, .index_type = IndexType::int32}), reference) < 1e-11);
+        }
+    }
+}
+
+TEST_CASE("gradients of random programs agree with the reference") {
+    for (unsigned seed = 500; seed < 540; ++seed) {
+        random::Engine engine(seed);
+        const Program forward = random::program(engine, smooth());
+        if (forward.inputs.empty()) continue;
+        std::vector<std::string> names;
+        for (const int input : forward.inputs) names.push_back(forward.values[static_cast<std::size_t>(input)].name);
+        const Program program = vjp(forward, names);
+        const ReferenceInputs inputs = rounded_inputs(program, random::inputs(engine, program, smooth()), stored_as(program, DType::float64));
+        CAPTURE(seed);
+        CAPTURE(to_text(program));
+        const ProgramPlan plan(program, {.dtypes = stored_as(program, DType::float64), .compute = {}, .instruction_set = {}, .family = ""});
+        CHECK(largest_error(run_program(plan, inputs), evaluate(program, inputs)) < 1e-10);
+    }
+}
+
+TEST_CASE("arrays may be stored in any type: 16-bit numbers are computed in float32, float32 in float64 if asked") {
+    RadialOptions options;
+    options.outputs = 24;
+    const Program program = radial_network(options);
+    random::Engine engine(3);
+    for (const DType dtype : {DType::bfloat16, DType::float16, DType::float32, DType::float64}) {
+        const std::vector<DType> dtypes = stored_as(program, dtype);
+        ReferenceInputs inputs = random::inputs(engine, program);
+        for (long double& length : inputs.arrays.at(program.values[static_cast<std::size_t>(program.inputs[0])].name)) length = 0.5L + std::fabs(length);
+        inputs = rounded_inputs(program, inputs, dtypes);
+        const auto reference = evaluate(program, inputs);
+        CAPTURE(to_text(dtype));
+        const double bound = dtype == DType::bfloat16 ? 4e-3 : dtype == DType::float16 ? 5e-4 : dtype == DType::float32 ? 2e-6 : 1e-13;
+        CHECK(largest_error(run_program(ProgramPlan(program, {.dtypes = dtypes}), inputs, {.padding = 3}), reference) < bound);
+        const ProgramPlan wide(program, {.dtypes = dtypes, .compute = DType::float64});
+        CHECK(wide.compute() == DType::float64);
+        CHECK(largest_error(run_program(wide, inputs), reference) < std::min(bound, 1e-7) + (dtype == DType::bfloat16 || dtype == DType::float16 ? bound : 0));
+    }
+}
+
+TEST_CASE("results are bitwise the same for any number of threads") {
+    ThreadPool pool(3);
+    for (unsigned seed = 40; seed < 60; ++seed) {
+        random::Engine engine(seed);
+        random::Limits limits = smooth();
+        limits.rows = 3000;
+        limits.work = 1e7;
+        const Program program = random::program(engine, limits);
+        const ReferenceInputs inputs = random::inputs(engine, program, limits);
+        const ProgramPlan plan(program);
+        CAPTURE(seed);
+        CHECK(run_program(plan, inputs).outputs == run_program(plan, inputs, {.parallel_for = pool.parallel_for()}).outputs);
+    }
+}
+
+TEST_CASE("intermediates share memory once nothing reads them any more") {
+    RadialOptions options;
+    options.hidden = {64, 64, 64, 64};
+    options.outputs = 8;
+    const ProgramPlan plan(radial_network(options));
+    const std::string text = plan.explain();
+    CAPTURE(text);
+    const std::size_t at = text.find("intermediates per row of 'edge': ");
+    REQUIRE(at != std::string::npos);
+    long peak = 0, all = 0;
+    REQUIRE(std::sscanf(text.c_str() + at, "intermediates per row of 'edge': %ld bytes at once, %ld in all", &peak, &all) == 2);
+    CHECK(all >= 8 * 256);           // every layer before and after its activation
+    CHECK(peak == 2 * 256);          // two of them at a time
+}
+
+TEST_CASE("a launch with wrong arrays is refused by name, before anything is written") {
+    const Program program = normalized_harmonics("0e+1o+2e");
+    const ProgramPlan plan(program);
+    std::vector<float> x(30, 1.0F), y(90, -7.0F);
+    std::vector<Buffer> buffers = {{x.data(), DType::float32, 10, 0}, {y.data(), DType::float32, 10, 0}};
+    std::vector<std::int64_t> rows = {10};
+    std::vector<unsigned char> workspace(plan.workspace_bytes(rows, 1));
+    const auto launch = [&](std::vector<Buffer> changed, std::size_t bytes) {
+        plan.launch({.buffers = changed, .indices = {}, .rows = rows}, {.data = workspace.data(), .bytes = bytes});
+    };
+    const auto with = [&](std::size_t i, Buffer buffer) {
+        std::vector<Buffer> changed = buffers;
+        changed[i] = buffer;
+        return changed;
+    };
+    CHECK_THROWS_WITH_AS(launch(with(0, {x.data(), DType::float64, 10, 0}), workspace.size()), doctest::Contains("operand 'vector': expected float32, got float64"), Error);
+    CHECK_THROWS_WITH_AS(launch(with(1, {y.data(), DType::float32, 9, 0}), workspace.size()), doctest::Contains("operand 'harmonics': expected 10 rows, got 9"), Error);
+    CHECK_THROWS_WITH_AS(launch(with(1, {nullptr, DType::float32, 10, 0}), workspace.size()), doctest::Contains("operand 'harmonics': the data pointer is null"), Error);
+    CHECK_THROWS_WITH_AS(launch(with(1, {x.data(), DType::float32, 10, 0}), workspace.size()), doctest::Contains("'vector'"), Error);
+    CHECK_THROWS_WITH_AS(launch({buffers[0]}, workspace.size()), doctest::Contains("expected 1 inputs and 1 outputs, got 1 buffers"), Error);
+    CHECK_THROWS_WITH_AS(launch(buffers, workspace.size() - 1), doctest::Contains("workspace: expected"), Error);
+    CHECK(std::ranges::all_of(y, [](float v) { return v == -7.0F; }));
+    launch(buffers, workspace.size());
+    CHECK(y[0] == doctest::Approx(1));
+    rows = {-1};
+    CHECK_THROWS_WITH_AS(plan.workspace_bytes(rows, 1), doctest::Contains("expected a number of rows of at least 0, got -1"), Error);
+    rows = {std::int64_t{1} << 60};
+    CHECK_THROWS_AS(plan.workspace_bytes(rows, 1), Error);
+}
