@@ -14,7 +14,7 @@ struct Family {
     std::unique_ptr<Kernel> (*make)(const KernelRequest&, std::vector<int>&);
 };
 // Most specialised first; `general` takes whatever is left.
-constexpr std::array<Family, 2> families{{{"fold", make_fold_kernel}, {"general", make_general_kernel}}};
+constexpr std::array<Family, 3> families{{{"fold", make_fold_kernel}, {"mix", make_mix_kernel}, {"general", make_general_kernel}}};
 
 std::string list_of(const std::vector<int>& paths) {
     std::string text;

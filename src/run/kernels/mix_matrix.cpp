@@ -1,0 +1,206 @@
+// Matrix products of the mix family. The tile of results stays in registers: mix_tile_rows x 2 vectors.
+#include "run/kernels/mix_parts.hpp"
+
+namespace clebsch::CLEBSCH_ISA {
+namespace {
+
+template <class T>
+CLEBSCH_INLINE void write(T* to, Vector<T> value, int columns, bool store_it) {
+    if (columns >= lanes_of<T>) {
+        store<T>(to, store_it ? value : load<T>(to) + value);
+    } else if (columns > 0) {
+        store_first<T>(to, store_it ? value : load_first<T>(to, columns) + value, columns);
+    }
+}
+
+/// One tile: rows a[0..mix_tile_rows), Vectors vectors of columns.
+template <class T, int Vectors>
+void tile(const T* const* a, T* const* c, std::int64_t inner, const T* panel, int columns, std::int64_t column, T scale, bool store_it) {
+    constexpr int lanes = lanes_of<T>, rows = mix_tile_rows;
+    Vector<T> sum[rows][Vectors];
+    const T* row[rows];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+        row[r] = a[r];
+#pragma GCC unroll 2
+        for (int v = 0; v < Vectors; ++v) sum[r][v] = Vector<T>{};
+    }
+    for (std::int64_t k = 0; k < inner; ++k, panel += mix_tile_columns<T>) {
+        Vector<T> b[Vectors];
+#pragma GCC unroll 2
+        for (int v = 0; v < Vectors; ++v) b[v] = load<T>(panel + v * lanes);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; ++r) {
+            const Vector<T> value = broadcast<T>(row[r][k]);
+#pragma GCC unroll 2
+            for (int v = 0; v < Vectors; ++v) sum[r][v] += value * b[v];
+        }
+    }
+    const Vector<T> factor = broadcast<T>(scale);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+        for (int v = 0; v < Vectors; ++v) write<T>(c[r] + column + v * lanes, factor * sum[r][v], columns - v * lanes, store_it);
+}
+
+/// Components of one row at once, a strip of Vectors vectors of columns; the first strip of a short row may read past it but never past the matrix.
+template <class T, int Components, int Vectors>
+void strip(const T* const* a, T* const* c, std::int64_t inner, std::int64_t stride, const T* w, int columns, std::int64_t column, T scale, bool store_it) {
+    constexpr int lanes = lanes_of<T>;
+    constexpr int unroll = Components * Vectors >= 4 ? 1 : 4;       // enough sums in flight to hide the latency of an addition
+    Vector<T> sum[unroll][Components][Vectors] = {};
+    const std::int64_t whole = columns >= Vectors * lanes ? inner : inner - (Vectors * lanes - columns + stride - 1) / stride;
+    std::int64_t k = 0;
+    for (; k + unroll <= whole; k += unroll)
+#pragma GCC unroll 4
+        for (int u = 0; u < unroll; ++u)
+#pragma GCC unroll 4
+            for (int v = 0; v < Vectors; ++v) {
+                const Vector<T> weight = load<T>(w + (k + u) * stride + column + v * lanes);
+#pragma GCC unroll 8
+                for (int m = 0; m < Components; ++m) sum[u][m][v] += broadcast<T>(a[m][k + u]) * weight;
+            }
+    for (; k < inner; ++k)
+#pragma GCC unroll 4
+        for (int v = 0; v < Vectors; ++v) {
+            const int left = columns - v * lanes;
+            const T* at = w + k * stride + column + v * lanes;
+            const Vector<T> weight = left >= lanes ? load<T>(at) : left > 0 ? load_first<T>(at, left) : Vector<T>{};
+#pragma GCC unroll 8
+            for (int m = 0; m < Components; ++m) sum[0][m][v] += broadcast<T>(a[m][k]) * weight;
+        }
+    const Vector<T> factor = broadcast<T>(scale);
+#pragma GCC unroll 8
+    for (int m = 0; m < Components; ++m)
+#pragma GCC unroll 4
+        for (int v = 0; v < Vectors; ++v) {
+            Vector<T> total = sum[0][m][v];
+            for (int u = 1; u < unroll; ++u) total += sum[u][m][v];
+            write<T>(c[m] + column + v * lanes, factor * total, columns - v * lanes, store_it);
+        }
+}
+
+template <class T, int Components>
+void strips(const T* const* a, T* const* c, std::int64_t inner, std::int64_t columns, const T* w, T scale, bool store_it) {
+    constexpr int lanes = lanes_of<T>;
+    std::int64_t column = 0;
+    for (; columns - column > lanes; column += 2 * lanes) {
+        const std::int64_t left = columns - column;
+        strip<T, Components, 2>(a, c, inner, columns, w, left < 2 * lanes ? int(left) : 2 * lanes, column, scale, store_it);
+    }
+    if (column < columns) strip<T, Components, 1>(a, c, inner, columns, w, int(columns - column), column, scale, store_it);
+}
+
+}  // namespace
+
+template <class T>
+void multiply_rows(const T** a, T** c, std::int64_t rows, std::int64_t inner, std::int64_t columns, const T* packed, T scale, bool store, T* absorb) {
+    constexpr int lanes = lanes_of<T>, width = mix_tile_columns<T>;
+    const std::int64_t padded = (rows + mix_tile_rows - 1) / mix_tile_rows * mix_tile_rows;
+    for (std::int64_t m = rows; m < padded; ++m) a[m] = a[rows - 1];
+    for (std::int64_t column = 0; column < columns; column += width, packed += inner * width) {
+        const int left = columns - column < width ? int(columns - column) : width;
+        for (std::int64_t m = 0; m < padded; m += mix_tile_rows) {
+            if (m + mix_tile_rows > rows)
+                for (std::int64_t p = rows; p < padded; ++p) c[p] = absorb - column;
+            if (left > lanes) tile<T, 2>(a + m, c + m, inner, packed, left, column, scale, store);
+            else tile<T, 1>(a + m, c + m, inner, packed, left, column, scale, store);
+        }
+    }
+}
+
+template <class T>
+void pack_panels(const T* w, std::int64_t inner, std::int64_t columns, std::int64_t row_stride, std::int64_t column_stride, T* packed) {
+    constexpr int width = mix_tile_columns<T>;
+    for (std::int64_t column = 0; column < columns; column += width)
+        for (std::int64_t k = 0; k < inner; ++k, packed += width)
+            for (int n = 0; n < width; ++n) packed[n] = column + n < columns ? w[k * row_stride + (column + n) * column_stride] : T(0);
+}
+
+template <class T>
+void multiply_row(const T* const* a, T* const* c, int components, std::int64_t inner, std::int64_t columns, const T* w, T scale, bool store_it) {
+    for (; components > 0;) {
+        const int now = components < 5 ? components : components == 5 ? 3 : 4;
+        if (now == 1) strips<T, 1>(a, c, inner, columns, w, scale, store_it);
+        else if (now == 2) strips<T, 2>(a, c, inner, columns, w, scale, store_it);
+        else if (now == 3) strips<T, 3>(a, c, inner, columns, w, scale, store_it);
+        else strips<T, 4>(a, c, inner, columns, w, scale, store_it);
+        a += now, c += now, components -= now;
+    }
+}
+
+template <class T>
+void multiply_row_transposed(const T* const* a, T* const* c, int components, std::int64_t inner, std::int64_t columns, const T* w, T scale, bool store_it) {
+    constexpr int lanes = lanes_of<T>;
+    for (std::int64_t column = 0; column < columns; column += lanes) {
+        const int now = columns - column < lanes ? int(columns - column) : lanes;
+        for (int m = 0; m < components; ++m) {
+            Vector<T> sum[lanes] = {};
+            for (int n = 0; n < now; ++n) {
+                const T* row = w + (column + n) * inner;
+                std::int64_t k = 0;
+                for (; k + lanes <= inner; k += lanes) sum[n] += load<T>(row + k) * load<T>(a[m] + k);
+                if (k < inner) sum[n] += load_first<T>(row + k, int(inner - k)) * load_first<T>(a[m] + k, int(inner - k));
+            }
+            write<T>(c[m] + column, broadcast<T>(scale) * sum_lanes<T>(sum), now, store_it);
+        }
+    }
+}
+
+template <class T>
+void add_outer(const T* const* left, const T* const* right, std::int64_t count, std::int64_t rows, std::int64_t columns, T* w, T scale, bool store_it) {
+    constexpr int lanes = lanes_of<T>, tile_rows = mix_tile_rows;
+    const Vector<T> factor = broadcast<T>(scale);
+    for (std::int64_t p = 0; p < rows; p += tile_rows) {
+        const int now = rows - p < tile_rows ? int(rows - p) : tile_rows;
+        for (std::int64_t s = 0; s < columns; s += 2 * lanes) {
+            const std::int64_t rest = columns - s;
+            const bool whole = rest >= 2 * lanes;
+            Vector<T> sum[tile_rows][2] = {};
+            for (std::int64_t m = 0; m < count; ++m) {
+                const T* r = right[m] + s;
+                Vector<T> b[2];
+                if (whole) {
+                    b[0] = load<T>(r), b[1] = load<T>(r + lanes);
+                } else {
+                    b[0] = rest >= lanes ? load<T>(r) : load_first<T>(r, int(rest));
+                    b[1] = rest > lanes ? load_first<T>(r + lanes, int(rest) - lanes) : Vector<T>{};
+                }
+                const T* l = left[m] + p;
+                if (now == tile_rows) {
+#pragma GCC unroll 8
+                    for (int i = 0; i < tile_rows; ++i) {
+                        const Vector<T> value = broadcast<T>(l[i]);
+                        sum[i][0] += value * b[0];
+                        sum[i][1] += value * b[1];
+                    }
+                } else {
+#pragma GCC unroll 8
+                    for (int i = 0; i < tile_rows; ++i) {
+                        const Vector<T> value = broadcast<T>(i < now ? l[i] : T(0));
+                        sum[i][0] += value * b[0];
+                        sum[i][1] += value * b[1];
+                    }
+                }
+            }
+#pragma GCC unroll 8
+            for (int i = 0; i < tile_rows; ++i) {
+                if (i >= now) break;
+                T* to = w + (p + i) * columns + s;
+                write<T>(to, factor * sum[i][0], rest < lanes ? int(rest) : lanes, store_it);
+                write<T>(to + lanes, factor * sum[i][1], rest - lanes < lanes ? int(rest - lanes) : lanes, store_it);
+            }
+        }
+    }
+}
+
+#define CLEBSCH_INSTANTIATE(T)                                                                                                              \
+    template void multiply_rows<T>(const T**, T**, std::int64_t, std::int64_t, std::int64_t, const T*, T, bool, T*);                       \
+    template void pack_panels<T>(const T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*);                                    \
+    template void multiply_row<T>(const T* const*, T* const*, int, std::int64_t, std::int64_t, const T*, T, bool);                         \
+    template void multiply_row_transposed<T>(const T* const*, T* const*, int, std::int64_t, std::int64_t, const T*, T, bool);              \
+    template void add_outer<T>(const T* const*, const T* const*, std::int64_t, std::int64_t, std::int64_t, T*, T, bool);
+CLEBSCH_INSTANTIATE(float)
+CLEBSCH_INSTANTIATE(double)
+
+}  // namespace clebsch::CLEBSCH_ISA

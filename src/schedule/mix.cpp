@@ -1,0 +1,529 @@
+// The mix family: paths with a weight matrix (uvw, linear maps and their derivatives). See run/kernels/mix.hpp for the form they are brought into.
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "run/kernels/mix.hpp"
+#include "schedule/kernel.hpp"
+
+namespace clebsch {
+namespace {
+
+using Letters = std::string;
+
+bool subset(const Letters& letters, const Letters& of) {
+    return std::ranges::all_of(letters, [&](char letter) { return of.find(letter) != Letters::npos; });
+}
+
+/// One path seen as a product with the matrix of its weight.
+struct MatrixPath {
+    const Path* path = nullptr;
+    int weight = 0;                                     ///< factor
+    Letters rows = {}, columns = {};                    ///< letters of W before and after the split
+    std::vector<int> row_side = {}, column_side = {}, neither = {};    ///< the other factors, by the letters they carry
+
+    std::int64_t extent(const Letters& letters) const {
+        std::int64_t n = 1;
+        for (const char letter : letters) n *= path->extent(letter);
+        return n;
+    }
+    int output() const { return static_cast<int>(path->factors.size()) - 1; }
+    bool weight_is_output() const { return weight == output(); }
+};
+
+/// Letters of a side as two nested loops: at most two, and every factor carries them in this order.
+bool walkable(const Path& path, const Letters& letters, const std::vector<int>& side) {
+    if (letters.size() > 2) return false;
+    return std::ranges::all_of(side, [&](int f) {
+        const Letters& channels = path.factors[static_cast<std::size_t>(f)].channels;
+        return subset(channels, letters) && (channels.size() < 2 || channels == letters);
+    });
+}
+
+/// The weight with the most letters, and the first split for which every other factor lies on one side.
+std::optional<MatrixPath> as_matrix_path(const Polynomial& polynomial, const Path& path) {
+    if (!restrictions(path).empty()) return std::nullopt;
+    for (const auto& [letter, extent] : path.extents)
+        if (extent == 0) return std::nullopt;
+    MatrixPath result{.path = &path};
+    int most = 1;
+    for (std::size_t f = 0; f < path.factors.size(); ++f) {
+        const Factor& factor = path.factors[f];
+        const Segment& segment = polynomial.operands[static_cast<std::size_t>(factor.operand)].segments[static_cast<std::size_t>(factor.segment)];
+        if (segment.components == 1 && static_cast<int>(factor.channels.size()) > most) {
+            most = static_cast<int>(factor.channels.size());
+            result.weight = static_cast<int>(f);
+        }
+    }
+    const Letters letters = path.factors[static_cast<std::size_t>(result.weight)].channels;
+    if (most < 2 || letters.size() != path.extents.size()) return std::nullopt;
+    for (std::size_t split = 1; split < letters.size(); ++split) {
+        result.rows = letters.substr(0, split);
+        result.columns = letters.substr(split);
+        result.row_side.clear(), result.column_side.clear(), result.neither.clear();
+        for (int f = 0; f < static_cast<int>(path.factors.size()); ++f) {
+            if (f == result.weight) continue;
+            const Letters& channels = path.factors[static_cast<std::size_t>(f)].channels;
+            (channels.empty()                    ? result.neither
+             : subset(channels, result.rows) ? result.row_side
+                                             : result.column_side)
+                .push_back(f);
+        }
+        if (walkable(path, result.rows, result.row_side) && walkable(path, result.columns, result.column_side)) return result;
+    }
+    return std::nullopt;
+}
+
+/// Packs paths one after the other, sharing products and matrix products that are the same.
+class Packer {
+   public:
+    explicit Packer(const Polynomial& polynomial) : polynomial_(polynomial) {}
+
+    /// Adds the path; false (and nothing added) when this family cannot compute it.
+    bool add(int p) {
+        const Path& path = polynomial_.paths[static_cast<std::size_t>(p)];
+        const std::optional<MatrixPath> matrix = as_matrix_path(polynomial_, path);
+        if (!matrix || buffer_size.size() + 4 > mix_buffers) return false;
+        if (matrix->weight_is_output() ? !add_outer(*matrix) : !add_multiply(*matrix)) return false;
+        paths.push_back(p);
+        return true;
+    }
+
+    std::vector<int> paths;
+    std::vector<MixStep> steps;
+    std::vector<MixProduct> products;
+    std::vector<MixEntry> entries;
+    std::vector<MixScalarTerm> terms;
+    std::vector<MixNumbers> scalars;
+    std::vector<MixMultiply> multiplies;
+    std::vector<MixOuter> outers;
+    std::vector<std::int64_t> buffer_size;
+    double multiply_adds = 0;
+    std::set<std::pair<int, int>> stored;       ///< (operand, segment) of outputs that are stored, not added to
+
+   private:
+    /// A product before packing: what goes where, with the scalar terms that multiply equal vectors gathered.
+    struct Term {
+        double coefficient;
+        std::vector<std::pair<int, std::int64_t>> scalars;
+    };
+    struct Target {
+        int component;                                          ///< of the result
+        std::vector<std::pair<int, int>> vectors;               ///< factor (-1: the matrix product), component
+        friend auto operator<=>(const Target&, const Target&) = default;
+    };
+    using Sums = std::map<Target, std::vector<Term>>;
+
+    const Segment& segment(const Factor& factor) const {
+        return polynomial_.operands[static_cast<std::size_t>(factor.operand)].segments[static_cast<std::size_t>(factor.segment)];
+    }
+    const Operand& operand(const Factor& factor) const { return polynomial_.operands[static_cast<std::size_t>(factor.operand)]; }
+
+    MixNumbers numbers(const MatrixPath& m, const Factor& factor, int component, const Letters& side) const {
+        MixNumbers result{.operand = factor.operand, .offset = operand(factor).offset(factor.segment) + component * segment(factor).multiplicity};
+        walk(result, m, factor.channels, side);
+        return result;
+    }
+    static void walk(MixNumbers& result, const MatrixPath& m, const Letters& carried, const Letters& side) {
+        result.inner_stride = !side.empty() && carried.find(side.back()) != Letters::npos ? 1 : 0;
+        if (side.size() == 2 && carried.find(side.front()) != Letters::npos) result.outer_stride = result.inner_stride == 1 ? m.path->extent(side.back()) : 1;
+    }
+
+    MixRows rows_of(const Factor& factor) const {
+        return {.operand = factor.operand, .offset = operand(factor).offset(factor.segment), .stride = segment(factor).multiplicity};
+    }
+
+    /// Whether a factor's components can be read by the matrix product as they are.
+    bool is_plain(const MatrixPath& m, int f, const Letters& side) const { return m.path->factors[static_cast<std::size_t>(f)].channels == side; }
+
+    /// The value when the entries are value * delta between two factors' components and no other factor has any part in them.
+    std::optional<double> diagonal(const MatrixPath& m, int a, int b) const {
+        if (m.path->factors.size() != 3) return std::nullopt;
+        const std::vector<CoefficientEntry> list = reduced_entries(*m.path);
+        const int n = segment(m.path->factors[static_cast<std::size_t>(a)]).components;
+        if (static_cast<int>(list.size()) != n || segment(m.path->factors[static_cast<std::size_t>(b)]).components != n) return std::nullopt;
+        for (const CoefficientEntry& entry : list)
+            if (entry.index[static_cast<std::size_t>(a)] != entry.index[static_cast<std::size_t>(b)] || entry.value != list.front().value) return std::nullopt;
+        return list.front().value;
+    }
+
+    /// Whether every path of the polynomial into this output segment is computed here by this one step.
+    bool alone(const Factor& output) const {
+        if (operand(output).rows.kind != Addressing::Kind::each) return false;
+        int writers = 0;
+        for (const Path& path : polynomial_.paths) writers += path.output().operand == output.operand && path.output().segment == output.segment;
+        return writers == 1;
+    }
+
+    int new_buffer(std::int64_t size) {
+        buffer_size.push_back(size);
+        return static_cast<int>(polynomial_.operands.size() + buffer_size.size() - 1);
+    }
+
+    void push_term(MixEntry& entry, const Term& term) {
+        terms.push_back({.coefficient = term.coefficient, .first = static_cast<int>(scalars.size()), .count = static_cast<int>(term.scalars.size())});
+        for (const auto& [op, offset] : term.scalars) scalars.push_back({.operand = op, .offset = offset});
+        ++entry.terms;
+    }
+
+    Term term_of(const MatrixPath& m, const CoefficientEntry& entry) const {
+        Term term{.coefficient = entry.value, .scalars = {}};
+        for (const int f : m.neither) {
+            if (f == m.output()) continue;
+            const Factor& factor = m.path->factors[static_cast<std::size_t>(f)];
+            term.scalars.emplace_back(factor.operand, operand(factor).offset(factor.segment) + entry.index[static_cast<std::size_t>(f)]);
+        }
+        return term;
+    }
+
+    /// Packs sums over `side` into a new buffer of `components` rows, or finds the buffer that already holds them.
+    MixRows pack_side(const MatrixPath& m, const Sums& sums, const Letters& side, int components) {
+        const std::int64_t size = m.extent(side);
+        std::string key;
+        for (const auto& [target, list] : sums) {
+            key += "|" + std::to_string(target.component);
+            for (const auto& [f, component] : target.vectors) {
+                const MixNumbers at = numbers(m, m.path->factors[static_cast<std::size_t>(f)], component, side);
+                key += ";" + std::to_string(at.operand) + "." + std::to_string(at.offset) + "." + std::to_string(at.outer_stride) + "." + std::to_string(at.inner_stride);
+            }
+            for (const Term& term : list) {
+                key += "+" + std::to_string(std::bit_cast<std::uint64_t>(term.coefficient));
+                for (const auto& [op, offset] : term.scalars) key += "*" + std::to_string(op) + "." + std::to_string(offset);
+            }
+        }
+        key += "#" + std::to_string(size) + "x" + std::to_string(components);
+        if (const auto found = products_made_.find(key); found != products_made_.end()) return found->second;
+        const MixRows to{.operand = new_buffer(size * components), .offset = 0, .stride = size};
+        MixProduct product{.first_entry = static_cast<int>(entries.size())};
+        std::set<int> begun;
+        for (const auto& [target, list] : sums) {
+            MixEntry entry = side_entry(m, side);
+            entry.to = {.operand = to.operand, .offset = target.component * size};
+            walk(entry.to, m, side, side);
+            entry.store = begun.insert(target.component).second;
+            for (const auto& [f, component] : target.vectors)
+                entry.vector[entry.vectors++] = numbers(m, m.path->factors[static_cast<std::size_t>(f)], component, side);
+            for (const Term& term : list) push_term(entry, term);
+            multiply_adds += static_cast<double>(size);
+            entries.push_back(entry);
+        }
+        product.entries = static_cast<int>(entries.size()) - product.first_entry;
+        push(MixStepKind::product, products, product);
+        return products_made_[key] = to;
+    }
+
+    MixEntry side_entry(const MatrixPath& m, const Letters& side) {
+        MixEntry entry;
+        entry.outer = side.size() == 2 ? m.path->extent(side.front()) : 1;
+        entry.inner = side.empty() ? 1 : m.path->extent(side.back());
+        entry.first_term = static_cast<int>(terms.size());
+        return entry;
+    }
+
+    template <class Step>
+    void push(MixStepKind kind, std::vector<Step>& list, const Step& step) {
+        list.push_back(step);
+        steps.push_back({.kind = kind, .index = static_cast<int>(list.size()) - 1});
+    }
+
+    /// Sums of a side's product for every distinct tuple of the components of `by`, which the result is numbered by.
+    Sums sums_by(const MatrixPath& m, const std::vector<int>& side, const std::vector<int>& by, std::map<std::vector<int>, int>& tuples, bool number_all) const {
+        Sums sums;
+        if (number_all) {       // one factor: all its components, present in the entries or not
+            const int n = segment(m.path->factors[static_cast<std::size_t>(by.front())]).components;
+            for (int c = 0; c < n; ++c) tuples[{c}] = c;
+        }
+        for (const CoefficientEntry& entry : reduced_entries(*m.path)) {
+            std::vector<int> tuple;
+            for (const int f : by) tuple.push_back(entry.index[static_cast<std::size_t>(f)]);
+            const int number = tuples.try_emplace(tuple, static_cast<int>(tuples.size())).first->second;
+            Target target{.component = number, .vectors = {}};
+            for (const int f : side) target.vectors.emplace_back(f, entry.index[static_cast<std::size_t>(f)]);
+            sums[target].push_back(term_of(m, entry));
+        }
+        return sums;
+    }
+
+    /// T = W applied to `from`, shared between paths that ask for the same.
+    MixRows multiplied(const MatrixPath& m, const MixRows& from, int components, bool from_columns, double scale, const std::optional<MixRows>& direct, bool store) {
+        const Factor& weight = m.path->factors[static_cast<std::size_t>(m.weight)];
+        const std::int64_t rows = m.extent(m.rows), columns = m.extent(m.columns);
+        MixMultiply step{.from = from, .components = components, .sources = from_columns ? columns : rows, .targets = from_columns ? rows : columns,
+                         .weight = weight.operand, .weight_offset = operand(weight).offset(weight.segment), .transposed = from_columns,
+                         .shared = operand(weight).rows.kind == Addressing::Kind::shared, .store = true, .packed_at = 0, .scale = scale};
+        const std::vector<std::int64_t> key{from.operand, from.offset, from.stride, components, step.weight, step.weight_offset, step.sources, step.targets, from_columns};
+        if (!direct) {
+            if (const auto found = multiplied_.find(key); found != multiplied_.end()) return found->second;
+            step.to = {.operand = new_buffer(components * step.targets), .offset = 0, .stride = step.targets};
+            multiplied_[key] = step.to;
+        } else {
+            step.to = *direct;
+            step.store = store;
+        }
+        multiply_adds += static_cast<double>(components) * static_cast<double>(rows) * static_cast<double>(columns);
+        push(MixStepKind::multiply, multiplies, step);
+        return step.to;
+    }
+
+    bool add_multiply(const MatrixPath& m) {
+        // The side that is multiplied has inputs only, at least one. Of two such sides and two ways take the fewest components.
+        struct Way {
+            bool from_columns, complete;
+            int components;
+        };
+        std::optional<Way> best;
+        for (const bool from_columns : {false, true}) {
+            const std::vector<int>& source = from_columns ? m.column_side : m.row_side;
+            const std::vector<int>& target = from_columns ? m.row_side : m.column_side;
+            if (source.empty() || target.empty() || source.back() == m.output()) continue;
+            if (source.size() > mix_vectors || target.size() > mix_vectors) continue;
+            if (source.size() == 1 && is_plain(m, source.front(), from_columns ? m.columns : m.rows)) {
+                const int n = segment(m.path->factors[static_cast<std::size_t>(source.front())]).components;
+                if (!best || n < best->components) best = Way{from_columns, false, n};
+            }
+            std::map<std::vector<int>, int> tuples;
+            sums_by(m, source, results_of(m, target), tuples, false);
+            if (!best || static_cast<int>(tuples.size()) < best->components) best = Way{from_columns, true, static_cast<int>(tuples.size())};
+        }
+        if (!best) return false;
+        const Letters& source_letters = best->from_columns ? m.columns : m.rows;
+        const std::vector<int>& source = best->from_columns ? m.column_side : m.row_side;
+        const std::vector<int>& target = best->from_columns ? m.row_side : m.column_side;
+        const Letters& target_letters = best->from_columns ? m.rows : m.columns;
+        const Factor& output = m.path->output();
+        const bool into_output = target.size() == 1 && target.front() == m.output() && output.channels == target_letters &&
+                                 operand(output).rows.kind == Addressing::Kind::each;
+
+        if (into_output && source.size() == 1 && is_plain(m, source.front(), source_letters)) {
+            if (const std::optional<double> scale = diagonal(m, source.front(), m.output())) {
+                multiplied(m, rows_of(m.path->factors[static_cast<std::size_t>(source.front())]), segment(output).components, best->from_columns, *scale,
+                           rows_of(output), claim(output));
+                return true;
+            }
+        }
+        if (best->complete) {
+            std::map<std::vector<int>, int> tuples;
+            const Sums sums = sums_by(m, source, results_of(m, target), tuples, into_output);
+            std::set<int> present;
+            for (const auto& [key, list] : sums) present.insert(key.component);
+            const int components = static_cast<int>(tuples.size());
+            const MixRows product = pack_side(m, sums, source_letters, components);
+            if (into_output && static_cast<int>(present.size()) == components) {
+                multiplied(m, product, components, best->from_columns, 1.0, rows_of(output), claim(output));
+                return true;
+            }
+            return add_after(m, multiplied(m, product, components, best->from_columns, 1.0, {}, true), target, target_letters, tuples, present);
+        }
+        const Factor& factor = m.path->factors[static_cast<std::size_t>(source.front())];
+        const MixRows product = multiplied(m, rows_of(factor), segment(factor).components, best->from_columns, 1.0, {}, true);
+        MixProduct step{.first_entry = static_cast<int>(entries.size())};
+        Sums sums;
+        for (const CoefficientEntry& entry : reduced_entries(*m.path)) {
+            Target key{.component = entry.index[static_cast<std::size_t>(m.output())], .vectors = {{-1, entry.index[static_cast<std::size_t>(source.front())]}}};
+            for (const int f : target)
+                if (f != m.output()) key.vectors.emplace_back(f, entry.index[static_cast<std::size_t>(f)]);
+            sums[key].push_back(term_of(m, entry));
+        }
+        for (const auto& [key, list] : sums) {
+            MixEntry entry = side_entry(m, target_letters);
+            for (const Term& term : list) push_term(entry, term);
+            finish(entry, m, product, key, target_letters);
+        }
+        step.entries = static_cast<int>(entries.size()) - step.first_entry;
+        push(MixStepKind::product, products, step);
+        return true;
+    }
+
+    /// What the result of a complete product is numbered by: the target side's factors, and the output if it has no letters.
+    std::vector<int> results_of(const MatrixPath& m, const std::vector<int>& target) const {
+        std::vector<int> by = target;
+        if (std::ranges::find(by, m.output()) == by.end()) by.push_back(m.output());
+        return by;
+    }
+
+    /// output += T times the other factors of its side, for a product that already holds all coefficients.
+    bool add_after(const MatrixPath& m, const MixRows& product, const std::vector<int>& target, const Letters& letters,
+                   const std::map<std::vector<int>, int>& tuples, const std::set<int>& present) {
+        MixProduct step{.first_entry = static_cast<int>(entries.size())};
+        const std::vector<int> by = results_of(m, target);
+        for (const auto& [tuple, number] : tuples) {
+            if (!present.contains(number)) continue;
+            Target key{.component = 0, .vectors = {{-1, number}}};
+            for (std::size_t i = 0; i < by.size(); ++i) {
+                if (by[i] == m.output()) key.component = tuple[i];
+                else key.vectors.emplace_back(by[i], tuple[i]);
+            }
+            MixEntry entry = side_entry(m, letters);
+            push_term(entry, {.coefficient = 1.0, .scalars = {}});
+            finish(entry, m, product, key, letters);
+        }
+        step.entries = static_cast<int>(entries.size()) - step.first_entry;
+        push(MixStepKind::product, products, step);
+        return true;
+    }
+
+    void finish(MixEntry entry, const MatrixPath& m, const MixRows& product, const Target& key, const Letters& letters) {
+        entry.to = numbers(m, m.path->output(), key.component, letters);
+        for (const auto& [f, component] : key.vectors) {
+            MixNumbers at{.operand = product.operand, .offset = product.offset + component * product.stride};
+            walk(at, m, letters, letters);
+            entry.vector[entry.vectors++] = f < 0 ? at : numbers(m, m.path->factors[static_cast<std::size_t>(f)], component, letters);
+        }
+        multiply_adds += static_cast<double>(entry.outer * entry.inner);
+        entries.push_back(entry);
+    }
+
+    bool claim(const Factor& output) {
+        if (!alone(output)) return false;
+        stored.emplace(output.operand, output.segment);
+        return true;
+    }
+
+    bool add_outer(const MatrixPath& m) {
+        std::optional<bool> bare_columns;
+        int components = 0;
+        for (const bool columns : {false, true}) {
+            const std::vector<int>& side = columns ? m.column_side : m.row_side;
+            const std::vector<int>& other = columns ? m.row_side : m.column_side;
+            if (side.size() != 1 || other.empty() || other.size() > mix_vectors || !is_plain(m, side.front(), columns ? m.columns : m.rows)) continue;
+            const int n = segment(m.path->factors[static_cast<std::size_t>(side.front())]).components;
+            if (!bare_columns || n < components) bare_columns = columns, components = n;
+        }
+        if (!bare_columns) return false;
+        const int bare = (*bare_columns ? m.column_side : m.row_side).front();
+        const std::vector<int>& other = *bare_columns ? m.row_side : m.column_side;
+        const Letters& other_letters = *bare_columns ? m.rows : m.columns;
+        const Factor& weight = m.path->output();
+        MixOuter step{.components = components, .rows = m.extent(m.rows), .columns = m.extent(m.columns), .weight = weight.operand,
+                      .weight_offset = operand(weight).offset(weight.segment), .shared = operand(weight).rows.kind == Addressing::Kind::shared, .store = false, .scale = 1.0};
+        MixRows plain = rows_of(m.path->factors[static_cast<std::size_t>(bare)]), product;
+        const std::optional<double> scale =
+            other.size() == 1 && is_plain(m, other.front(), other_letters) ? diagonal(m, bare, other.front()) : std::nullopt;
+        if (scale) {
+            product = rows_of(m.path->factors[static_cast<std::size_t>(other.front())]);
+            step.scale = *scale;
+        } else {
+            std::map<std::vector<int>, int> tuples;
+            const Sums sums = sums_by(m, other, {bare}, tuples, true);
+            std::set<int> present;
+            for (const auto& [key, list] : sums) present.insert(key.component);
+            if (static_cast<int>(present.size()) < components) return false;
+            product = pack_side(m, sums, other_letters, components);
+        }
+        step.left = *bare_columns ? product : plain;
+        step.right = *bare_columns ? plain : product;
+        step.store = claim(weight);
+        multiply_adds += static_cast<double>(components) * static_cast<double>(step.rows) * static_cast<double>(step.columns);
+        push(MixStepKind::outer, outers, step);
+        return true;
+    }
+
+    const Polynomial& polynomial_;
+    std::map<std::string, MixRows> products_made_;
+    std::map<std::vector<std::int64_t>, MixRows> multiplied_;
+};
+
+class MixKernel final : public Kernel {
+   public:
+    MixKernel(const KernelRequest& request, Packer packed) : packed_(std::move(packed)), isa_(request.isa) {
+        for (const Operand& operand : request.polynomial->operands) overwritten_.emplace_back(operand.segments.size(), false);
+        for (const auto& [operand, segment] : packed_.stored) overwritten_[static_cast<std::size_t>(operand)][static_cast<std::size_t>(segment)] = true;
+        for (const std::size_t size : {sizeof(float), sizeof(double)}) {
+            View& view = size == sizeof(float) ? single_ : double_;
+            view.multiplies = packed_.multiplies;
+            for (MixMultiply& multiply : view.multiplies) {
+                if (!multiply.shared) continue;
+                multiply.packed_at = view.packed;
+                view.packed += packed_size(multiply, static_cast<int>(size));
+            }
+            view.program = {.operands = static_cast<int>(request.polynomial->operands.size()),
+                            .steps = static_cast<int>(packed_.steps.size()),
+                            .step = packed_.steps.data(),
+                            .product = packed_.products.data(),
+                            .entry = packed_.entries.data(),
+                            .term = packed_.terms.data(),
+                            .scalar = packed_.scalars.data(),
+                            .multiply = view.multiplies.data(),
+                            .multiplies = static_cast<int>(view.multiplies.size()),
+                            .outer = packed_.outers.data(),
+                            .buffers = static_cast<int>(packed_.buffer_size.size()),
+                            .buffer_size = packed_.buffer_size.data()};
+            for (const MixMultiply& multiply : packed_.multiplies) view.program.most_components = std::max(view.program.most_components, multiply.components);
+            for (const MixOuter& outer : packed_.outers) view.program.most_components = std::max(view.program.most_components, outer.components);
+        }
+    }
+
+    std::string name() const override { return "mix"; }
+    std::string explain() const override {
+        int shared = 0;
+        for (const MixMultiply& multiply : packed_.multiplies) shared += multiply.shared;
+        return "channel-mixing: " + std::to_string(packed_.multiplies.size()) + " matrix products (" + std::to_string(shared) + " with packed shared weights), " +
+               std::to_string(packed_.outers.size()) + " outer products, " + std::to_string(packed_.products.size()) + " channel-wise products beside them; " + to_text(isa_);
+    }
+    std::vector<int> paths() const override { return packed_.paths; }
+    Estimate estimate() const override { return {.multiply_adds = packed_.multiply_adds, .bytes = 0}; }
+    OverwriteMap overwritten() const override { return overwritten_; }
+    int preferred_rows() const override {
+        std::int64_t numbers = 1;
+        for (const std::int64_t size : packed_.buffer_size) numbers += size;
+        return static_cast<int>(std::clamp<std::int64_t>((std::int64_t{1} << 17) / numbers, 1, 64));
+    }
+    std::size_t scratch_bytes(std::size_t element_size, int rows) const override {
+        return static_cast<std::size_t>(mix_scratch_bytes(single_.program, static_cast<std::int64_t>(element_size), rows));
+    }
+    std::size_t prepared_bytes(std::size_t element_size) const override {
+        return static_cast<std::size_t>(element_size == sizeof(float) ? single_.packed : double_.packed) * element_size;
+    }
+    void prepare(const float* const* inputs, std::byte* prepared) const override { prepare_typed(single_, inputs, prepared); }
+    void prepare(const double* const* inputs, std::byte* prepared) const override { prepare_typed(double_, inputs, prepared); }
+    void run(const Block<float>& block) const override { run_typed(single_, block); }
+    void run(const Block<double>& block) const override { run_typed(double_, block); }
+
+   private:
+    struct View {
+        MixView program;
+        std::vector<MixMultiply> multiplies;
+        std::int64_t packed = 0;
+    };
+
+    std::int64_t packed_size(const MixMultiply& multiply, int element_size) const {
+        using Function = std::int64_t (*)(std::int64_t, std::int64_t, int);
+        return static_cast<Function>(CLEBSCH_SELECT(Function, isa_, packed_mix_size))(multiply.sources, multiply.targets, element_size);
+    }
+    template <class T>
+    void prepare_typed(const View& view, const T* const* inputs, std::byte* prepared) const {
+        using Function = void (*)(const MixView&, const T* const*, T*);
+        static_cast<Function>(CLEBSCH_SELECT(Function, isa_, pack_mix))(view.program, inputs, reinterpret_cast<T*>(prepared));
+    }
+    template <class T>
+    void run_typed(const View& view, const Block<T>& block) const {
+        using Function = void (*)(const MixView&, const Block<T>&);
+        static_cast<Function>(CLEBSCH_SELECT(Function, isa_, run_mix))(view.program, block);
+    }
+
+    Packer packed_;
+    InstructionSet isa_;
+    OverwriteMap overwritten_;
+    View single_, double_;
+};
+
+}  // namespace
+
+std::int64_t mix_scratch_bytes(const MixView& program, std::int64_t element_size, int rows) {
+    const auto round_up = [](std::int64_t bytes) { return (bytes + 63) / 64 * 64; };
+    std::int64_t bytes = 2 * round_up((std::int64_t{rows} * program.most_components + 8) * 8) + 256;
+    for (int b = 0; b < program.buffers; ++b) bytes += round_up(program.buffer_size[b] * rows * element_size);
+    return bytes;
+}
+
+std::unique_ptr<Kernel> make_mix_kernel(const KernelRequest& request, std::vector<int>& taken) {
+    Packer packer(*request.polynomial);
+    for (const int p : request.paths)
+        if (packer.add(p)) taken.push_back(p);
+    if (taken.empty()) return nullptr;
+    return std::make_unique<MixKernel>(request, std::move(packer));
+}
+
+}  // namespace clebsch

@@ -1,0 +1,106 @@
+// The mix family computes what the reference says: linear maps, fully connected products, their derivatives, shared, per-row and indexed weights.
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "describe/derivative.hpp"
+#include "describe/operations/linear.hpp"
+#include "describe/operations/products.hpp"
+#include "describe/text.hpp"
+#include "schedule/cpu.hpp"
+#include "support/run_plan.hpp"
+
+using namespace clebsch;
+using namespace clebsch::testing;
+
+namespace {
+
+ReferenceInputs normal_inputs(const Polynomial& polynomial, std::int64_t rows, unsigned seed) {
+    std::mt19937_64 engine(seed);
+    std::normal_distribution<double> normal;
+    ReferenceInputs inputs;
+    for (const std::string& space : row_spaces(polynomial)) inputs.rows[space] = space == polynomial.rows ? rows : 3;
+    for (const Index& index : polynomial.indices)
+        for (std::int64_t i = 0; i < inputs.rows.at(index.from); ++i)
+            inputs.indices[index.name].push_back(static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(inputs.rows.at(index.to))));
+    for (const Operand& operand : polynomial.operands) {
+        if (operand.role != Role::input) continue;
+        const std::string space = polynomial.space_of(operand);
+        ReferenceArray& array = inputs.arrays[operand.name];
+        for (std::int64_t i = 0; i < operand.size() * (space.empty() ? 1 : inputs.rows.at(space)); ++i)
+            array.push_back(static_cast<float>(normal(engine)));
+    }
+    return inputs;
+}
+
+/// Runs on every instruction set in float32 and float64 and compares with the reference. Every path with two letters or more must be the family's.
+void check_mix(const Polynomial& polynomial, std::int64_t rows = 23) {
+    const ReferenceInputs inputs = normal_inputs(polynomial, rows, 7);
+    const auto expected = evaluate(polynomial, inputs);
+    for (const InstructionSet isa : available_instruction_sets())
+        for (const DType dtype : {DType::float32, DType::float64}) {
+            const PolynomialPlan plan(polynomial, {.dtypes = std::vector<DType>(polynomial.operands.size(), dtype), .compute = {}, .instruction_set = isa, .family = "mix"});
+            INFO(plan.explain(), "\n", to_text(polynomial), "\nseed 7, ", to_text(isa), " ", to_text(dtype));
+            for (const auto& kernel : choose_kernels(polynomial, isa, "mix").kernels)
+                if (kernel->name() != "mix")
+                    for (const int p : kernel->paths()) CHECK(polynomial.paths[static_cast<std::size_t>(p)].extents.size() < 2);
+            const RunResult result = run_plan(plan, inputs, {.padding = 3});
+            CHECK(result.surroundings_intact);
+            for (const auto& [name, values] : expected) {
+                INFO(name);
+                CHECK(relative_error(result.outputs.at(name), values) < (dtype == DType::float32 ? 2e-6 : 1e-13));
+            }
+        }
+}
+
+void check_to_second_order(const Polynomial& polynomial, const std::vector<std::string>& inputs) {
+    check_mix(polynomial);
+    const Polynomial gradient = vjp(polynomial, inputs);
+    check_mix(gradient);
+    std::vector<std::string> all;
+    for (const Operand& operand : gradient.operands)
+        if (operand.role == Role::input) all.push_back(operand.name);
+    check_mix(vjp(gradient, all));
+}
+
+LinearOptions linear_options(Layout layout, Addressing weights) {
+    LinearOptions options;
+    options.x.layout = options.out.layout = layout;
+    if (weights.kind == Addressing::Kind::indexed) options.indices = {{"species", "row", "element", false}};
+    options.weights.rows = std::move(weights);
+    return options;
+}
+
+}  // namespace
+
+TEST_CASE("linear maps with shared, per-row and species weights, in both layouts, to second order") {
+    for (const Layout layout : {Layout::ir_mul, Layout::mul_ir})
+        for (const Addressing& weights : {shared_row(), each_row(), row_of("species")}) {
+            const Polynomial polynomial = linear("5x0e+13x1o+3x2e+17x0e", "33x0e+6x1o+2x2e", linear_options(layout, weights));
+            check_to_second_order(polynomial, {"x", "weights"});
+        }
+}
+
+TEST_CASE("a linear map between wide channels fills whole tiles and their remainders") {
+    for (const char* irreps : {"128x0e+64x1o", "89x0e+33x1o", "16x0e+1x1o"}) {
+        check_mix(linear(irreps, irreps, linear_options(Layout::ir_mul, shared_row())), 37);
+        check_mix(vjp(linear(irreps, irreps, linear_options(Layout::ir_mul, shared_row())), std::vector<std::string>{"x", "weights"}), 37);
+    }
+}
+
+TEST_CASE("fully connected products with one and with several channels on the second operand, to second order") {
+    for (const char* second : {"1x0e+1x1o", "2x0e+3x1o"})
+        for (const Addressing& weights : {shared_row(), each_row()}) {
+            TensorProductOptions options;
+            options.weights.rows = weights;
+            check_to_second_order(tensor_product(fully_connected("5x0e+4x1o+2x1e", second, "6x0e+3x1o+2x1e"), options), {"x", "y", "weights"});
+        }
+}
+
+TEST_CASE("few outputs, as in the last layer of a network, are multiplied without reading past a weight row") {
+    TensorProductOptions options;
+    for (const Addressing& weights : {shared_row(), each_row()}) {
+        options.weights.rows = weights;
+        check_to_second_order(tensor_product(fully_connected("64x0e+24x1e+24x1o+16x2e+16x2o", "0e+1o+2e", "0o+6x0e"), options), {"x", "y", "weights"});
+    }
+}
