@@ -142,8 +142,10 @@ CLEBSCH_API clebsch_status clebsch_plan_prepare(const clebsch_operation* operati
 CLEBSCH_API void clebsch_plan_destroy(clebsch_plan* plan);
 /// Which kernels take which paths and why, flops, bytes, and the predicted limit for the given peaks (0: not known).
 CLEBSCH_API clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double copy_gigabytes_per_second, double fma_gigaflops, char** text);
-/// Scratch bytes of a launch with these rows per space (clebsch_operation_space order).
-CLEBSCH_API clebsch_status clebsch_plan_workspace_size(const clebsch_plan* plan, const int64_t* rows, size_t space_count, size_t* bytes);
+/// Scratch bytes of a launch with these rows per space (clebsch_operation_space order) when at most `threads` tasks run at once
+/// (0: as many as the library's pool has).
+CLEBSCH_API clebsch_status clebsch_plan_workspace_size(const clebsch_plan* plan, const int64_t* rows, size_t space_count, int threads,
+                                                       size_t* bytes);
 
 /// One operand's rows. `data` needs the alignment of its element only; 64-byte aligned rows are faster.
 typedef struct clebsch_buffer {
@@ -164,6 +166,7 @@ typedef struct clebsch_index_buffer {
 /// calling thread alone. Results do not depend on it.
 typedef struct clebsch_parallel {
     void* context;
+    int threads;  ///< the largest number of tasks worth running at once, at least 1
     void (*run)(void* context, int64_t count, void (*task)(void* argument, int64_t i), void* argument);
 } clebsch_parallel;
 
@@ -175,7 +178,7 @@ typedef struct clebsch_call {
     size_t index_count;
     const int64_t* rows;  ///< rows per space
     size_t space_count;
-    void* workspace;  ///< 64-byte aligned, at least clebsch_plan_workspace_size bytes; may be NULL when that is 0
+    void* workspace;  ///< any alignment, at least clebsch_plan_workspace_size bytes; may be NULL when that is 0
     size_t workspace_bytes;
     const clebsch_parallel* parallel;  ///< NULL: the library's pool
 } clebsch_call;

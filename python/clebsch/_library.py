@@ -109,7 +109,7 @@ _STATUS_FUNCTIONS: dict[str, list[object]] = {
     "clebsch_operation_index": [c_void_p, c_size_t, POINTER(c_char_p), POINTER(c_int), POINTER(c_int), POINTER(c_int)],
     "clebsch_plan_prepare": [c_void_p, POINTER(PlanOptions), _handle],
     "clebsch_plan_explain": [c_void_p, c_double, c_double, _text],
-    "clebsch_plan_workspace_size": [c_void_p, POINTER(c_int64), c_size_t, POINTER(c_size_t)],
+    "clebsch_plan_workspace_size": [c_void_p, POINTER(c_int64), c_size_t, c_int, POINTER(c_size_t)],
     "clebsch_launch": [c_void_p, POINTER(Call)],
     "clebsch_evaluate_reference": [c_void_p, POINTER(Call)],
     "clebsch_graph_build": [POINTER(GraphOptions), _handle],

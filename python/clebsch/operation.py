@@ -231,7 +231,7 @@ class Plan:
         """Scratch bytes of a call with these rows per space."""
         numbers = (c_int64 * len(self.operation.spaces))(*[rows[space] for space in self.operation.spaces])
         result = c_size_t()
-        call("clebsch_plan_workspace_size", self._handle, numbers, len(numbers), byref(result))
+        call("clebsch_plan_workspace_size", self._handle, numbers, len(numbers), 0, byref(result))
         return result.value
 
     def __call__(

@@ -1,0 +1,201 @@
+// Plans and launches.
+#include <memory>
+#include <variant>
+
+#include "api/guard.hpp"
+#include "api/library.hpp"
+#include "api/operation.hpp"
+#include "describe/reference.hpp"
+#include "run/plan.hpp"
+#include "run/program_plan.hpp"
+#include "schedule/cpu_target.hpp"
+
+struct clebsch_plan {
+    std::variant<clebsch::PolynomialPlan, clebsch::ProgramPlan> value;
+    std::size_t operands, indices;
+};
+
+namespace {
+
+using namespace clebsch;
+using api::guarded;
+using api::require;
+
+DType dtype_of(int number, const std::string& where) {
+    if (number < CLEBSCH_FLOAT32 || number > CLEBSCH_FLOAT16)
+        fail(where + ": expected 0 (float32), 1 (float64), 2 (bfloat16) or 3 (float16), got " + std::to_string(number));
+    return static_cast<DType>(number);
+}
+
+/// Options of either kind of plan: they have the same members.
+template <class Options>
+Options plan_options(const clebsch_plan_options& given, std::size_t operands) {
+    Options options;
+    const DType dtype = dtype_of(given.dtype, "dtype");
+    if (given.dtypes == nullptr) {
+        options.dtypes.assign(operands, dtype);
+    } else {
+        if (given.dtype_count != operands)
+            fail("dtypes: expected one per operand (" + std::to_string(operands) + "), got " + std::to_string(given.dtype_count));
+        for (std::size_t i = 0; i < operands; ++i) options.dtypes.push_back(dtype_of(given.dtypes[i], "dtypes[" + std::to_string(i) + "]"));
+    }
+    for (const DType operand : options.dtypes)
+        if (operand == DType::float64) options.compute = DType::float64;
+    if (given.instruction_set != nullptr) options.instruction_set = parse_instruction_set(given.instruction_set);
+    if (given.kernel != nullptr) options.family = given.kernel;
+    return options;
+}
+
+struct Buffers {
+    std::vector<Buffer> buffers;
+    std::vector<IndexBuffer> indices;
+    std::span<const std::int64_t> rows;
+};
+
+Buffers buffers_of(const clebsch_call& call, std::size_t operands, std::size_t indices) {
+    api::require_size(call.size, sizeof(clebsch_call), "clebsch_call");
+    if (call.buffer_count != operands) fail("buffers: expected " + std::to_string(operands) + ", got " + std::to_string(call.buffer_count));
+    if (call.index_count != indices) fail("indices: expected " + std::to_string(indices) + ", got " + std::to_string(call.index_count));
+    if (operands != 0) require(call.buffers, "buffers");
+    if (indices != 0) require(call.indices, "indices");
+    if (call.space_count != 0) require(call.rows, "rows");
+    Buffers result;
+    for (std::size_t i = 0; i < operands; ++i) {
+        const clebsch_buffer& buffer = call.buffers[i];
+        result.buffers.push_back({buffer.data, dtype_of(buffer.dtype, "buffers[" + std::to_string(i) + "].dtype"), buffer.rows, buffer.row_stride});
+    }
+    for (std::size_t i = 0; i < indices; ++i) {
+        const clebsch_index_buffer& index = call.indices[i];
+        if (index.type != CLEBSCH_INT32 && index.type != CLEBSCH_INT64)
+            fail("indices[" + std::to_string(i) + "].type: expected 0 (int32) or 1 (int64), got " + std::to_string(index.type));
+        result.indices.push_back({index.data, static_cast<IndexType>(index.type), index.count});
+    }
+    result.rows = {call.rows, call.space_count};
+    return result;
+}
+
+ParallelFor parallel_of(const clebsch_parallel* parallel, ThreadPool& pool) {
+    if (parallel == nullptr) return pool.parallel_for();
+    if (parallel->run == nullptr) return {};
+    if (parallel->threads < 1) fail("parallel.threads: expected at least 1, got " + std::to_string(parallel->threads));
+    return {.run = parallel->run, .context = parallel->context, .threads = parallel->threads};
+}
+
+/// One array of the reference: float64 rows, copied into (or out of) extended precision.
+ReferenceArray read_rows(const Buffer& buffer, const api::OperandFacts& facts, std::int64_t rows) {
+    const std::int64_t stride = buffer.row_stride == 0 ? facts.row_size : buffer.row_stride;
+    ReferenceArray array;
+    array.reserve(static_cast<std::size_t>(rows * facts.row_size));
+    for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t i = 0; i < facts.row_size; ++i) array.push_back(static_cast<const double*>(buffer.data)[r * stride + i]);
+    return array;
+}
+
+void write_rows(const ReferenceArray& array, const Buffer& buffer, const api::OperandFacts& facts, std::int64_t rows) {
+    const std::int64_t stride = buffer.row_stride == 0 ? facts.row_size : buffer.row_stride;
+    for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t i = 0; i < facts.row_size; ++i)
+            static_cast<double*>(buffer.data)[r * stride + i] = static_cast<double>(array[static_cast<std::size_t>(r * facts.row_size + i)]);
+}
+
+void check_reference_buffer(const Buffer& buffer, const api::OperandFacts& facts, std::int64_t rows) {
+    if (buffer.dtype != DType::float64) fail(facts.name + ": the reference takes float64, got " + to_text(buffer.dtype));
+    if (buffer.rows != rows) fail(facts.name + ": expected " + std::to_string(rows) + " rows, got " + std::to_string(buffer.rows));
+    if (buffer.row_stride != 0 && buffer.row_stride < facts.row_size)
+        fail(facts.name + ": expected a row stride of at least " + std::to_string(facts.row_size) + ", got " + std::to_string(buffer.row_stride));
+    if (rows > 0 && facts.row_size > 0) require(buffer.data, facts.name.c_str());
+}
+
+ReferenceInputs reference_inputs(const clebsch_operation& operation, const Buffers& call) {
+    ReferenceInputs inputs;
+    if (call.rows.size() != operation.spaces.size())
+        fail("rows: expected one number per space (" + std::to_string(operation.spaces.size()) + "), got " + std::to_string(call.rows.size()));
+    for (std::size_t s = 0; s < operation.spaces.size(); ++s) inputs.rows[operation.spaces[s]] = call.rows[s];
+    for (std::size_t i = 0; i < operation.indices.size(); ++i) {
+        const IndexBuffer& buffer = call.indices[i];
+        const api::IndexFacts& facts = operation.indices[i];
+        const std::int64_t from = facts.from < 0 ? 1 : call.rows[static_cast<std::size_t>(facts.from)];
+        if (buffer.size != from) fail(facts.name + ": expected " + std::to_string(from) + " numbers, got " + std::to_string(buffer.size));
+        if (from > 0) require(buffer.data, facts.name.c_str());
+        std::vector<std::int64_t>& values = inputs.indices[facts.name];
+        for (std::int64_t k = 0; k < buffer.size; ++k)
+            values.push_back(buffer.type == IndexType::int64 ? static_cast<const std::int64_t*>(buffer.data)[k]
+                                                             : static_cast<const std::int32_t*>(buffer.data)[k]);
+    }
+    return inputs;
+}
+
+}  // namespace
+
+clebsch_status clebsch_plan_prepare(const clebsch_operation* operation, const clebsch_plan_options* options, clebsch_plan** plan) {
+    return guarded([&] {
+        require(operation, "operation");
+        require(plan, "plan");
+        const clebsch_plan_options defaults = CLEBSCH_PLAN_OPTIONS_DEFAULTS;
+        const clebsch_plan_options& given = options == nullptr ? defaults : *options;
+        api::require_size(given.size, sizeof(clebsch_plan_options), "clebsch_plan_options");
+        const std::size_t operands = operation->operands.size(), indices = operation->indices.size();
+        if (const auto* polynomial = std::get_if<Polynomial>(&operation->value))
+            *plan = std::make_unique<clebsch_plan>(
+                        clebsch_plan{PolynomialPlan(*polynomial, plan_options<PlanOptions>(given, operands)), operands, indices}).release();
+        else
+            *plan = std::make_unique<clebsch_plan>(
+                        clebsch_plan{ProgramPlan(std::get<Program>(operation->value), plan_options<ProgramOptions>(given, operands)), operands, indices}).release();
+    });
+}
+
+void clebsch_plan_destroy(clebsch_plan* plan) { delete plan; }
+
+clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double copy_gigabytes_per_second, double fma_gigaflops, char** text) {
+    return guarded([&] {
+        require(plan, "plan");
+        require(text, "text");
+        std::string result = std::visit([](const auto& value) { return value.explain(); }, plan->value);
+        (void)copy_gigabytes_per_second;
+        (void)fma_gigaflops;
+        *text = api::copy_text(result);
+    });
+}
+
+clebsch_status clebsch_plan_workspace_size(const clebsch_plan* plan, const int64_t* rows, size_t space_count, int threads, size_t* bytes) {
+    return guarded([&] {
+        require(plan, "plan");
+        require(bytes, "bytes");
+        if (space_count != 0) require(rows, "rows");
+        if (threads < 0) fail("threads: expected 0 (the library's pool) or more, got " + std::to_string(threads));
+        const int at_once = threads == 0 ? api::current_pool()->threads() : threads;
+        *bytes = std::visit([&](const auto& value) { return value.workspace_bytes({rows, space_count}, at_once); }, plan->value);
+    });
+}
+
+clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsch_call* call) {
+    return guarded([&] {
+        require(plan, "plan");
+        require(call, "call");
+        const Buffers buffers = buffers_of(*call, plan->operands, plan->indices);
+        const std::shared_ptr<ThreadPool> pool = api::current_pool();
+        const Call run{.buffers = buffers.buffers, .indices = buffers.indices, .rows = buffers.rows};
+        std::visit([&](const auto& value) { value.launch(run, {.data = call->workspace, .bytes = call->workspace_bytes}, parallel_of(call->parallel, *pool)); },
+                   plan->value);
+    });
+}
+
+clebsch_status clebsch_evaluate_reference(const clebsch_operation* operation, const clebsch_call* call) {
+    return guarded([&] {
+        require(operation, "operation");
+        require(call, "call");
+        const Buffers buffers = buffers_of(*call, operation->operands.size(), operation->indices.size());
+        ReferenceInputs inputs = reference_inputs(*operation, buffers);
+        const auto rows_of = [&](const api::OperandFacts& facts) { return facts.space < 0 ? 1 : buffers.rows[static_cast<std::size_t>(facts.space)]; };
+        for (std::size_t i = 0; i < operation->operands.size(); ++i) {
+            const api::OperandFacts& facts = operation->operands[i];
+            check_reference_buffer(buffers.buffers[i], facts, rows_of(facts));
+            if (!facts.is_output) inputs.arrays[facts.name] = read_rows(buffers.buffers[i], facts, rows_of(facts));
+        }
+        const auto outputs = std::visit([&](const auto& value) { return evaluate(value, inputs); }, operation->value);
+        for (std::size_t i = 0; i < operation->operands.size(); ++i) {
+            const api::OperandFacts& facts = operation->operands[i];
+            if (facts.is_output) write_rows(outputs.at(facts.name), buffers.buffers[i], facts, rows_of(facts));
+        }
+    });
+}
