@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/error.hpp"
+#include "describe/harmonics_chain.hpp"
 #include "run/program_memory.hpp"
 #include "run/program_step.hpp"
 
@@ -147,7 +148,7 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
     validate(program);
     auto data = std::make_unique<Data>();
     data->given = program;
-    data->program = simplified(program);
+    data->program = simplified(with_harmonic_chains(program));
     data->spaces = row_spaces(program);
     data->isa = options.instruction_set.value_or(default_instruction_set());
 

@@ -1,0 +1,234 @@
+#include "describe/harmonics_chain.hpp"
+
+#include <algorithm>
+#include <compare>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "algebra/harmonics.hpp"
+
+namespace clebsch {
+namespace {
+
+std::size_t at(int position) { return static_cast<std::size_t>(position); }
+
+/// A vector as a node reads it.
+struct Vector {
+    int value = 0;
+    int segment = 0;
+    Addressing::Kind kind = Addressing::Kind::each;
+    std::vector<std::string> via;
+    int operand = 0;                                    ///< of the node at hand; not part of what the vector is
+
+    friend bool operator==(const Vector& a, const Vector& b) { return (a <=> b) == 0; }
+    friend std::strong_ordering operator<=>(const Vector& a, const Vector& b) {
+        return std::tie(a.value, a.segment, a.kind, a.via) <=> std::tie(b.value, b.segment, b.kind, b.via);
+    }
+};
+
+/// Which product of vectors a value holds: harmonic(vectors.size()) of them.
+struct ChainKey {
+    std::string rows;
+    std::vector<Vector> vectors;                        ///< equal ones side by side
+    std::vector<std::int64_t> extents;                  ///< of the channels they share
+
+    friend auto operator<=>(const ChainKey&, const ChainKey&) = default;
+    friend bool operator==(const ChainKey&, const ChainKey&) = default;
+    ChainKey prefix(std::size_t length) const { return {rows, {vectors.begin(), vectors.begin() + static_cast<std::ptrdiff_t>(length)}, extents}; }
+};
+
+/// A path with harmonic(l), taken apart.
+struct HarmonicPath {
+    int degree = 0;
+    ChainKey key;                                       ///< all vectors that are inputs
+    std::string channels;                               ///< of every one of them
+    bool output_is_vector = false;
+};
+
+Coefficients recurrence(int degree) {
+    std::vector<CoefficientEntry> entries;
+    for (const RecurrenceEntry& entry : harmonic_recurrence(degree)) entries.push_back({{entry.i, entry.n, entry.m}, entry.value});
+    return Coefficients::literal({3, 2 * degree - 1, 2 * degree + 1}, std::move(entries));
+}
+
+/// Equal vectors side by side, the most frequent first; else in order of appearance.
+void sort_by_frequency(std::vector<Vector>& vectors) {
+    std::vector<Vector> distinct;
+    for (const Vector& vector : vectors)
+        if (std::ranges::find(distinct, vector) == distinct.end()) distinct.push_back(vector);
+    const auto frequency = [&](const Vector& vector) { return std::ranges::count(vectors, vector); };
+    std::ranges::stable_sort(distinct, [&](const Vector& a, const Vector& b) { return frequency(a) > frequency(b); });
+    std::vector<Vector> sorted;
+    for (const Vector& vector : distinct)
+        for (const Vector& other : vectors)
+            if (other == vector) sorted.push_back(other);
+    vectors = std::move(sorted);
+}
+
+std::optional<HarmonicPath> harmonic_path(const PolynomialNode& node, const Path& path) {
+    const int degree = static_cast<int>(path.coefficients.rank()) - 1;
+    if (degree < 3 || path.coefficients.name() != Coefficients::harmonic(degree).name()) return std::nullopt;
+    HarmonicPath result;
+    result.degree = degree;
+    result.key.rows = node.polynomial.rows;
+    bool first = true;
+    for (std::size_t f = 0; f + 1 < path.factors.size(); ++f) {
+        const Factor& factor = path.factors[f];
+        if (factor.axis < 0 || factor.axis == degree) continue;
+        if (first) result.channels = factor.channels;
+        first = false;
+        if (factor.channels != result.channels) return std::nullopt;
+        const Operand& operand = node.polynomial.operands[at(factor.operand)];
+        result.key.vectors.push_back({node.arguments[at(factor.operand)], factor.segment, operand.rows.kind, operand.rows.via, factor.operand});
+    }
+    for (const char letter : result.channels) {
+        if (letter < 'a' || letter > 'z') return std::nullopt;              // (u<v)
+        result.key.extents.push_back(path.extent(letter));
+    }
+    const int output_axis = path.output().axis;
+    result.output_is_vector = output_axis >= 0 && output_axis < degree;
+    sort_by_frequency(result.key.vectors);
+    return result;
+}
+
+class ChainRewrite {
+   public:
+    explicit ChainRewrite(const Program& program) : program_(program), result_(program) {
+        result_.nodes.clear();
+        for (const Value& value : program.values) names_.insert(value.name);
+    }
+
+    Program run() {
+        for (const Node& node : program_.nodes)
+            if (const auto* polynomial = std::get_if<PolynomialNode>(&node)) collect(*polynomial);
+        if (needed_.empty()) return program_;
+        for (const Node& node : program_.nodes) {
+            if (const auto* polynomial = std::get_if<PolynomialNode>(&node))
+                rewrite(*polynomial);
+            else
+                result_.nodes.push_back(node);
+        }
+        return simplified(result_);
+    }
+
+   private:
+    void collect(const PolynomialNode& node) {
+        for (const Path& path : node.polynomial.paths) {
+            const auto harmonic = harmonic_path(node, path);
+            if (!harmonic) continue;
+            for (std::size_t length = 2; length < at(harmonic->degree); ++length) needed_.insert(harmonic->key.prefix(length));
+        }
+    }
+
+    std::string fresh_name(const std::string& base) {
+        std::string name = base;
+        for (int n = 2; !names_.insert(name).second; ++n) name = base + "_" + std::to_string(n);
+        return name;
+    }
+
+    /// The value that holds `key`, computed from the vectors that `node` reads.
+    int chain_value(const ChainKey& key, const PolynomialNode& node, const std::string& channels) {
+        if (const auto known = values_.find(key); known != values_.end()) return known->second;
+        const int degree = static_cast<int>(key.vectors.size());
+        PolynomialNode step;
+        step.polynomial.rows = key.rows;
+        step.polynomial.indices = node.polynomial.indices;
+        Path path;
+        const auto read = [&](const Vector& vector, int axis) {
+            Operand operand = node.polynomial.operands[at(vector.operand)];
+            operand.name = "vector_" + std::to_string(step.arguments.size());
+            path.factors.push_back({static_cast<int>(step.arguments.size()), vector.segment, channels, axis});
+            step.polynomial.operands.push_back(std::move(operand));
+            step.arguments.push_back(vector.value);
+        };
+        std::int64_t multiplicity = 1;
+        for (std::size_t i = 0; i < channels.size(); ++i) {
+            multiplicity *= key.extents[i];
+            path.extents.emplace_back(channels[i], key.extents[i]);
+        }
+        std::ranges::sort(path.extents);
+        read(key.vectors.back(), 0);
+        if (degree == 2) {
+            if (key.vectors[0] == key.vectors[1])
+                path.factors.push_back({0, key.vectors[0].segment, channels, 1});
+            else
+                read(key.vectors[0], 1);
+            path.coefficients = Coefficients::harmonic(2);
+        } else {
+            const int lower = chain_value(key.prefix(key.vectors.size() - 1), node, channels);
+            path.factors.push_back({static_cast<int>(step.arguments.size()), 0, channels, 1});
+            step.polynomial.operands.push_back(chain_operand("lower", degree - 1, multiplicity, Role::input));
+            step.arguments.push_back(lower);
+            path.coefficients = recurrence(degree);
+        }
+        path.factors.push_back({static_cast<int>(step.arguments.size()), 0, channels, 2});
+        const Operand output = chain_operand("harmonics", degree, multiplicity, Role::output);
+        step.polynomial.operands.push_back(output);
+        step.polynomial.paths.push_back(std::move(path));
+        const int value = static_cast<int>(result_.values.size());
+        step.arguments.push_back(value);
+        result_.values.push_back({fresh_name("harmonics_" + std::to_string(degree)), key.rows, output.segments, output.layout});
+        result_.nodes.emplace_back(std::move(step));
+        values_.emplace(key, value);
+        return value;
+    }
+
+    static Operand chain_operand(const std::string& name, int degree, std::int64_t multiplicity, Role role) {
+        return {name, {{multiplicity, 2 * degree + 1, std::nullopt}}, Layout::ir_mul, role, each_row()};
+    }
+
+    void rewrite(const PolynomialNode& node) {
+        PolynomialNode changed = node;
+        std::map<int, int> operand_of;                  // chain value -> operand of `changed`
+        for (Path& path : changed.polynomial.paths) {
+            const auto harmonic = harmonic_path(node, path);
+            if (!harmonic) continue;
+            const int degree = harmonic->degree;
+            // Everything that is itself a link of some chain is read from there; the last vector else stays in the product.
+            const bool whole = !harmonic->output_is_vector && needed_.contains(harmonic->key);
+            const ChainKey key = whole ? harmonic->key : harmonic->key.prefix(at(degree - 1));
+            const int value = chain_value(key, node, harmonic->channels);
+            const auto [known, is_new] = operand_of.try_emplace(value, static_cast<int>(changed.polynomial.operands.size()));
+            if (is_new) {
+                std::int64_t multiplicity = 1;
+                for (const std::int64_t extent : key.extents) multiplicity *= extent;
+                const auto taken = [&](const std::string& name) { return std::ranges::find(changed.polynomial.operands, name, &Operand::name) != changed.polynomial.operands.end(); };
+                std::string name = result_.values[at(value)].name;
+                while (taken(name)) name += "_";
+                changed.polynomial.operands.push_back(chain_operand(name, whole ? degree : degree - 1, multiplicity, Role::input));
+                changed.arguments.push_back(value);
+            }
+            // Axes: whole: 0 chain, 1 degree; else 0 last vector, 1 chain, 2 degree.
+            std::vector<Factor> factors;
+            factors.push_back({known->second, 0, harmonic->channels, whole ? 0 : 1});
+            if (!whole && !harmonic->output_is_vector) {
+                const Vector& last = harmonic->key.vectors.back();
+                factors.push_back({last.operand, last.segment, harmonic->channels, 0});
+            }
+            for (std::size_t f = 0; f < path.factors.size(); ++f) {
+                Factor factor = path.factors[f];
+                const bool output = f + 1 == path.factors.size();
+                if (factor.axis >= 0 && factor.axis < degree && !output) continue;
+                if (factor.axis >= 0) factor.axis = factor.axis < degree ? 0 : whole ? 1 : 2;
+                factors.push_back(std::move(factor));
+            }
+            path.factors = std::move(factors);
+            path.coefficients = whole ? Coefficients::identity(2 * degree + 1) : recurrence(degree);
+        }
+        result_.nodes.emplace_back(std::move(changed));
+    }
+
+    const Program& program_;
+    Program result_;
+    std::set<ChainKey> needed_;
+    std::map<ChainKey, int> values_;
+    std::set<std::string> names_;
+};
+
+}  // namespace
+
+Program with_harmonic_chains(const Program& program) { return ChainRewrite(program).run(); }
+
+}  // namespace clebsch
