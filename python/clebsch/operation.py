@@ -371,6 +371,7 @@ def build(name: str, **options: object) -> Operation:
     for key, value in options.items():
         if isinstance(value, bool):
             value = "true" if value else "false"
+        key = key.removesuffix("_")  # in_ for in, which Python reserves
         text = str(value)
         if "\n" in text or "=" in key:
             raise ClebschError(f"build: option {key!r} must not contain a newline")

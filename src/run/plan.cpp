@@ -270,6 +270,19 @@ void PolynomialPlan::launch(const Call& call, Workspace workspace, const Paralle
         launch_as<float>(*data_, call, workspace, threads, parallel_for);
 }
 
+Work PolynomialPlan::work(std::span<const std::int64_t> rows) const {
+    check_rows(*data_, rows);
+    Work work;
+    for (const auto& kernel : data_->kernels) work.multiply_adds += kernel->estimate().multiply_adds * static_cast<double>(rows[0]);
+    for (std::size_t o = 0; o < data_->operands.size(); ++o) {
+        const int space = data_->operands[o].space;
+        const double count = space < 0 ? 1.0 : static_cast<double>(rows[static_cast<std::size_t>(space)]);
+        work.bytes += count * static_cast<double>(data_->operands[o].form.size) * static_cast<double>(size_of(data_->dtypes[o]));
+    }
+    for (const int from : data_->index_from) work.bytes += 8.0 * static_cast<double>(rows[static_cast<std::size_t>(from)]);
+    return work;
+}
+
 std::string PolynomialPlan::explain() const {
     std::string text = "computes in " + std::string(to_text(data_->compute)) + " on " + to_text(data_->isa) + ", blocks of " +
                        std::to_string(data_->block_rows) + " rows of '" + data_->polynomial.rows + "'\n" + data_->choice;

@@ -13,6 +13,7 @@
 #include "run/call.hpp"
 #include "run/threads.hpp"
 #include "schedule/cpu_target.hpp"
+#include "schedule/estimate.hpp"
 
 namespace clebsch {
 
@@ -47,6 +48,9 @@ class PolynomialPlan {
     /// Throws Error before anything is written: see check_index and check_buffer, overlapping buffers, a workspace that is null or smaller than
     /// workspace_bytes(call.rows, parallel_for.threads).
     void launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for = {}) const;
+
+    /// Multiply-adds and bytes of a launch over these rows (docs/limits.md); masks are not looked at. Throws Error as workspace_bytes.
+    Work work(std::span<const std::int64_t> rows) const;
 
     /// Segments, kernels with the paths they took and why, how operands are staged.
     std::string explain() const;
