@@ -5,7 +5,7 @@
 namespace clebsch {
 namespace {
 
-using Block = std::tuple<std::int64_t, int, Layout>;     // multiplicity, components, layout; a plain run of n numbers is (n, 1, mul_ir)
+using Block = std::tuple<std::int64_t, int, Layout>;  // multiplicity, components, layout; a plain run of n numbers is (n, 1, mul_ir)
 
 std::vector<Block> blocks_of(const std::vector<Segment>& segments, Layout layout, bool single_channels_are_plain) {
     std::vector<Block> blocks;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "describe/derivative.hpp"
 #include "describe/operations/convolution.hpp"
 #include "describe/operations/gate.hpp"
 #include "describe/operations/harmonics.hpp"
@@ -53,8 +54,10 @@ TensorProductOptions product_options(const json& golden_case) {
 std::vector<Instruction> instructions_of(const json& golden_case) {
     std::vector<Instruction> instructions;
     for (const json& i : golden_case.at("instructions")) {
-        Instruction instruction{i[0].get<int>(), i[1].get<int>(), i[2].get<int>(), parse_channel_mode(i[3].get<std::string>()), i[4].get<bool>()};
-        if (golden_case.contains("path_weights")) instruction.path_weight = golden_case.at("path_weights")[instructions.size()].get<double>();
+        Instruction instruction{i[0].get<int>(), i[1].get<int>(), i[2].get<int>(), parse_channel_mode(i[3].get<std::string>()),
+                                i[4].get<bool>()};
+        if (golden_case.contains("path_weights"))
+            instruction.path_weight = golden_case.at("path_weights")[instructions.size()].get<double>();
         instructions.push_back(std::move(instruction));
     }
     return instructions;
@@ -65,7 +68,8 @@ ReferenceInputs golden_call(const Description& description, std::int64_t row_cou
     ReferenceInputs call;
     call.rows = {{"row", row_count}};
     const std::map<std::string, int> streams = {{"x", 0}, {"vector", 0}, {"y", 1}, {"weights", 2}, {"bias", 4}};
-    for (const Value& value : inputs_of(description)) call.arrays[value.name] = golden(streams.at(value.name), value.size() * (value.space.empty() ? 1 : row_count));
+    for (const Value& value : inputs_of(description))
+        call.arrays[value.name] = golden(streams.at(value.name), value.size() * (value.space.empty() ? 1 : row_count));
     return call;
 }
 
@@ -108,9 +112,10 @@ void check_plan(const json& golden_case, const ProductPlan& plan) {
         const json theirs = {ours.in1, ours.in2, ours.out, to_text(ours.mode), ours.weighted};
         CHECK(theirs == golden_case.at("instructions")[i]);
     }
-    const std::vector<double> coefficients =
-        path_coefficients(segments_of(plan.in1), segments_of(plan.in2), segments_of(plan.out), plan.instructions, product_options(golden_case));
-    for (std::size_t i = 0; i < coefficients.size(); ++i) CHECK(coefficients[i] == doctest::Approx(golden_case.at("coefficients")[i].get<double>()).epsilon(1e-14));
+    const std::vector<double> coefficients = path_coefficients(segments_of(plan.in1), segments_of(plan.in2), segments_of(plan.out),
+                                                               plan.instructions, product_options(golden_case));
+    for (std::size_t i = 0; i < coefficients.size(); ++i)
+        CHECK(coefficients[i] == doctest::Approx(golden_case.at("coefficients")[i].get<double>()).epsilon(1e-14));
 }
 
 std::vector<Irrep> filter_of(const json& golden_case) {
@@ -127,8 +132,8 @@ std::string name_of(const json& golden_case) { return golden_case.at("name").get
 TEST_CASE("tensor products by instructions: every mode, normalisation and sharing of weights") {
     for (const json& golden_case : e3nn_goldens().at("tensor_products")) {
         CAPTURE(name_of(golden_case));
-        const ProductPlan plan{Irreps(text(golden_case.at("irreps_in1"))), Irreps(text(golden_case.at("irreps_in2"))), Irreps(text(golden_case.at("irreps_out"))),
-                               instructions_of(golden_case)};
+        const ProductPlan plan{Irreps(text(golden_case.at("irreps_in1"))), Irreps(text(golden_case.at("irreps_in2"))),
+                               Irreps(text(golden_case.at("irreps_out"))), instructions_of(golden_case)};
         check_plan(golden_case, plan);
         check_product(golden_case, tensor_product(plan, product_options(golden_case)));
     }
@@ -147,7 +152,8 @@ TEST_CASE("fully connected tensor products") {
 TEST_CASE("full tensor products") {
     for (const json& golden_case : e3nn_goldens().at("full")) {
         CAPTURE(name_of(golden_case));
-        const ProductPlan plan = full_product(Irreps(text(golden_case.at("given_in1"))), Irreps(text(golden_case.at("given_in2"))), filter_of(golden_case));
+        const ProductPlan plan =
+            full_product(Irreps(text(golden_case.at("given_in1"))), Irreps(text(golden_case.at("given_in2"))), filter_of(golden_case));
         check_plan(golden_case, plan);
         check_product(golden_case, tensor_product(plan, product_options(golden_case)));
     }
@@ -156,7 +162,8 @@ TEST_CASE("full tensor products") {
 TEST_CASE("element-wise tensor products") {
     for (const json& golden_case : e3nn_goldens().at("elementwise")) {
         CAPTURE(name_of(golden_case));
-        const ProductPlan plan = elementwise_product(Irreps(text(golden_case.at("given_in1"))), Irreps(text(golden_case.at("given_in2"))), filter_of(golden_case));
+        const ProductPlan plan = elementwise_product(Irreps(text(golden_case.at("given_in1"))), Irreps(text(golden_case.at("given_in2"))),
+                                                     filter_of(golden_case));
         check_plan(golden_case, plan);
         check_product(golden_case, tensor_product(plan, product_options(golden_case)));
     }
@@ -170,8 +177,9 @@ TEST_CASE("tensor squares, with and without weights") {
         options.filter = filter_of(golden_case);
         if (!golden_case.at("shared_weights").get<bool>()) options.weights.rows = each_row();
         const Irreps in(text(golden_case.at("given")));
-        const Polynomial polynomial =
-            golden_case.at("given_out").is_null() ? tensor_square(in, options) : tensor_square(in, Irreps(text(golden_case.at("given_out"))), options);
+        const Polynomial polynomial = golden_case.at("given_out").is_null()
+                                          ? tensor_square(in, options)
+                                          : tensor_square(in, Irreps(text(golden_case.at("given_out"))), options);
         CHECK(to_text(*irreps_of(polynomial.operands.back())) == golden_case.at("irreps_out").get<std::string>());
         CHECK(polynomial.paths.size() == golden_case.at("instructions").size());
         check_product(golden_case, polynomial);
@@ -218,8 +226,8 @@ TEST_CASE("spherical harmonics in every normalisation, of vectors as they are an
         Description description = spherical_harmonics(irreps, options);
         if (golden_case.at("normalize").get<bool>()) description = normalized_harmonics(irreps, options);
         // e3nn's own degrees 7 to 12 carry errors of expanded recurrences of up to 1e-13.
-        const GoldenDeviation found =
-            compare(description, golden_call(description, golden_case.at("rows").get<std::int64_t>()), "harmonics", {{"vector", "grad_x"}}, golden_case);
+        const GoldenDeviation found = compare(description, golden_call(description, golden_case.at("rows").get<std::int64_t>()),
+                                              "harmonics", {{"vector", "grad_x"}}, golden_case);
         CHECK(found.output < rounding);
         CHECK(found.gradients < 4 * rounding);
         CHECK(found.compared == 2);
@@ -243,8 +251,9 @@ TEST_CASE("gates: parities, constants and order of e3nn") {
     };
     for (const json& golden_case : e3nn_goldens().at("gates")) {
         CAPTURE(name_of(golden_case));
-        const Program program = gate(Irreps(text(golden_case.at("irreps_scalars"))), activations(golden_case.at("act_scalars")), Irreps(text(golden_case.at("irreps_gates"))),
-                                     activations(golden_case.at("act_gates")), Irreps(text(golden_case.at("irreps_gated"))));
+        const Program program = gate(Irreps(text(golden_case.at("irreps_scalars"))), activations(golden_case.at("act_scalars")),
+                                     Irreps(text(golden_case.at("irreps_gates"))), activations(golden_case.at("act_gates")),
+                                     Irreps(text(golden_case.at("irreps_gated"))));
         const Description description = program;
         const Value in = inputs_of(description).front(), out = outputs_of(description).front();
         auto irreps = [](const Value& value) { return *irreps_of({value.name, value.segments, value.layout, Role::input, {}}); };
@@ -304,8 +313,9 @@ TEST_CASE("multilayer perceptrons") {
     for (const json& golden_case : e3nn_goldens().at("networks")) {
         CAPTURE(name_of(golden_case));
         const auto sizes = golden_case.at("sizes").get<std::vector<std::int64_t>>();
-        const Program program = multilayer_perceptron(sizes.front(), {sizes.begin() + 1, sizes.end() - 1}, sizes.back(),
-                                                      parse_activation(golden_case.at("act").get<std::string>(), ActivationNormalization::e3nn), true);
+        const Program program =
+            multilayer_perceptron(sizes.front(), {sizes.begin() + 1, sizes.end() - 1}, sizes.back(),
+                                  parse_activation(golden_case.at("act").get<std::string>(), ActivationNormalization::e3nn), true);
         ReferenceInputs call;
         call.rows = {{"row", rows()}};
         call.arrays["x"] = golden(0, rows() * sizes.front());
@@ -330,10 +340,11 @@ TEST_CASE("multilayer perceptrons") {
 }
 
 TEST_CASE("convolutions: gather, tensor product, scatter, on a graph with repeated edges, a loop and isolated nodes") {
+    int second_derivatives = 0;
     for (const json& golden_case : e3nn_goldens().at("convolutions")) {
         CAPTURE(name_of(golden_case));
-        ProductPlan plan{Irreps(text(golden_case.at("irreps_x"))), Irreps(text(golden_case.at("irreps_sh"))), Irreps(text(golden_case.at("irreps_out"))),
-                         instructions_of(golden_case)};
+        ProductPlan plan{Irreps(text(golden_case.at("irreps_x"))), Irreps(text(golden_case.at("irreps_sh"))),
+                         Irreps(text(golden_case.at("irreps_out"))), instructions_of(golden_case)};
         if (name_of(golden_case) == "channel-wise, both parities, summed slots, shared weights") plan.instructions[3].path_weight = 3;
         if (name_of(golden_case).starts_with("channel-wise, slots sorted")) {
             // The same instructions come from the irreps alone.
@@ -352,12 +363,30 @@ TEST_CASE("convolutions: gather, tensor product, scatter, on a graph with repeat
         if (shared) options.weights.rows = shared_row();
         const Polynomial polynomial = convolution(plan, options);
         ReferenceInputs call;
-        const std::int64_t nodes = golden_case.at("nodes").get<std::int64_t>(), edges = static_cast<std::int64_t>(golden_case.at("sender").size());
+        const std::int64_t nodes = golden_case.at("nodes").get<std::int64_t>(),
+                           edges = static_cast<std::int64_t>(golden_case.at("sender").size());
         call.rows = {{"node", nodes}, {"edge", edges}};
-        call.indices = {{"sender", golden_case.at("sender").get<std::vector<std::int64_t>>()}, {"receiver", golden_case.at("receiver").get<std::vector<std::int64_t>>()}};
+        call.indices = {{"sender", golden_case.at("sender").get<std::vector<std::int64_t>>()},
+                        {"receiver", golden_case.at("receiver").get<std::vector<std::int64_t>>()}};
         call.arrays = {{"x", golden(0, nodes * plan.in1.dim())},
                        {"y", golden(1, edges * plan.in2.dim())},
                        {"weights", golden(2, (shared ? 1 : edges) * golden_case.at("weight_numel").get<std::int64_t>())}};
         check(compare(polynomial, call, "out", {{"x", "grad_x"}, {"y", "grad_sh"}, {"weights", "grad_weight"}}, golden_case), 4);
+        if (!golden_case.contains("second_x")) continue;
+        // The second reverse derivative, with the tangents of streams 5, 6, 7 as cotangents of the first gradients.
+        const std::vector<std::string> inputs = {"x", "y", "weights"};
+        const Polynomial first = vjp(polynomial, inputs);
+        const Polynomial second = vjp(first, std::vector<std::string>{"x", "y", "weights", "out_cotangent"});
+        call.arrays["out_cotangent"] = golden(3, nodes * plan.out.dim());
+        for (const auto& [input, stream] : {std::pair("x", 5), std::pair("y", 6), std::pair("weights", 7)})
+            call.arrays[std::string(input) + "_gradient_cotangent"] =
+                golden(stream, static_cast<std::int64_t>(call.arrays.at(input).size()));
+        const Arrays found = evaluate(Description(second), call);
+        for (const auto& [gradient, key] :
+             {std::pair("x_gradient", "second_x"), std::pair("y_gradient", "second_sh"), std::pair("weights_gradient", "second_weight"),
+              std::pair("out_cotangent_gradient", "second_cotangent")})
+            CHECK(deviation(found.at(gradient), array_of(golden_case.at(key))) < rounding);
+        ++second_derivatives;
     }
+    CHECK(second_derivatives == 3);
 }

@@ -3,14 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 
+#include "algebra/harmonics.hpp"
 #include "base/error.hpp"
 #include "describe/derivative.hpp"
 #include "describe/operations/activation.hpp"
-#include "algebra/harmonics.hpp"
 #include "describe/operations/convolution.hpp"
 #include "describe/operations/layout_change.hpp"
 #include "describe/operations/linear.hpp"
@@ -35,25 +35,53 @@ struct Sample {
 const std::vector<Sample>& samples() {
     static const std::vector<Sample> list = {
         {"tensor_product",
-         {{"in1", "2x1o+3x2e"}, {"in2", "2x1o+1x1e"}, {"out", "2x1e+4x1e+2x2e+3x3e+2x1o"},
-          {"instructions", "0,0,0,uvu,weighted; 0,0,0,uuu,plain,2; 0,0,1,uvuv,weighted; 1,1,2,uvw,weighted; 1,1,3,uvu,plain; 0,1,4,uvu,weighted,0.5"},
+         {{"in1", "2x1o+3x2e"},
+          {"in2", "2x1o+1x1e"},
+          {"out", "2x1e+4x1e+2x2e+3x3e+2x1o"},
+          {"instructions",
+           "0,0,0,uvu,weighted; 0,0,0,uuu,plain,2; 0,0,1,uvuv,weighted; 1,1,2,uvw,weighted; 1,1,3,uvu,plain; 0,1,4,uvu,weighted,0.5"},
           {"x_layout", "ir_mul"}}},
         {"tensor_product",
-         {{"in1", "3x1o"}, {"in2", "3x2e"}, {"out", "3x3o+2x1o+1x2o+3x2o"},
+         {{"in1", "3x1o"},
+          {"in2", "3x2e"},
+          {"out", "3x3o+2x1o+1x2o+3x2o"},
           {"instructions", "0,0,0,uvu<v,weighted; 0,0,1,u<vw,weighted; 0,0,1,uuw,weighted; 0,0,2,uuw,plain; 0,0,3,uvv,weighted"},
-          {"weights", "species"}, {"out_layout", "ir_mul"}}},
+          {"weights", "species"},
+          {"out_layout", "ir_mul"}}},
         {"custom_product",
-         {{"in1", "2x1o+3x(2)"}, {"in2", "1x1o+1x(2)"}, {"out", "2x1e+3x(1)"}, {"instructions", "0,0,0,uvu,weighted; 1,1,1,uvu,plain"},
+         {{"in1", "2x1o+3x(2)"},
+          {"in2", "1x1o+1x(2)"},
+          {"out", "2x1e+3x(1)"},
+          {"instructions", "0,0,0,uvu,weighted; 1,1,1,uvu,plain"},
           {"coefficients", "; 0,0,0:1 1,1,0:-0.5"}}},
-        {"fully_connected", {{"in1", "2x0e+1x1o"}, {"in2", "0e+1o+2e"}, {"out", "2x0e+2x1o+1x1e+1x2e"}, {"weights", "per_row"}, {"signs", "e3nn-0.4"}}},
+        {"fully_connected",
+         {{"in1", "2x0e+1x1o"}, {"in2", "0e+1o+2e"}, {"out", "2x0e+2x1o+1x1e+1x2e"}, {"weights", "per_row"}, {"signs", "e3nn-0.4"}}},
         {"full_product", {{"in1", "2x1o+1x2e"}, {"in2", "1x1e+2x0o"}, {"y_layout", "ir_mul"}}},
         {"elementwise_product", {{"in1", "3x2e+2x1o"}, {"in2", "5x1e"}}},
         {"channelwise_product", {{"in1", "3x0e+2x1o"}, {"in2", "2x1o+1x2e"}, {"filter", "0e+1o+2e"}, {"weights", "per_row"}}},
         {"tensor_square", {{"in", "2x0e+2x1o"}}},
         {"tensor_square", {{"in", "2x0e+2x1o"}, {"out", "2x0e+1x1o+1x2e"}, {"weights", "per_row"}}},
-        {"linear", {{"in", "2x0e+3x1o+1x0e"}, {"out", "2x1o+3x0e"}, {"biases", "true"}, {"weights", "species"}, {"f_in", "2"}, {"x_layout", "ir_mul"}}},
-        {"convolution", {{"in", "3x0e+2x1o"}, {"edge", "0e+1o+2e"}, {"out", "0e+1o+2e"}, {"scale", "0.5"}, {"x_layout", "ir_mul"}, {"out_layout", "ir_mul"}}},
-        {"convolution", {{"in", "2x1o+2x1e"}, {"edge", "1o+2e"}, {"out", "1e+1o"}, {"weights", "shared"}, {"output_segments", "merged"}, {"sorted", "false"}}},
+        {"linear",
+         {{"in", "2x0e+3x1o+1x0e"},
+          {"out", "2x1o+3x0e"},
+          {"biases", "true"},
+          {"weights", "species"},
+          {"f_in", "2"},
+          {"x_layout", "ir_mul"}}},
+        {"convolution",
+         {{"in", "3x0e+2x1o"},
+          {"edge", "0e+1o+2e"},
+          {"out", "0e+1o+2e"},
+          {"scale", "0.5"},
+          {"x_layout", "ir_mul"},
+          {"out_layout", "ir_mul"}}},
+        {"convolution",
+         {{"in", "2x1o+2x1e"},
+          {"edge", "1o+2e"},
+          {"out", "1e+1o"},
+          {"weights", "shared"},
+          {"output_segments", "merged"},
+          {"sorted", "false"}}},
         {"convolution", {{"in", "2x0e+1x1o"}, {"edge", "0e+1o"}, {"out", "3x0e+2x1o"}, {"product", "fully_connected"}}},
         {"convolution", {{"in", "2x1o"}, {"edge", "2x1o"}, {"out", "0e+2e"}, {"weights", "none"}, {"weight_order", "generation"}}},
         {"spherical_harmonics", {{"irreps", "0e+2x1o+2e+3o"}, {"normalize", "false"}, {"normalization", "integral"}}},
@@ -65,7 +93,13 @@ const std::vector<Sample>& samples() {
         {"layout_change", {{"irreps", "2x0e+3x1o"}, {"out_layout", "ir_mul"}, {"scale", "2"}}},
         {"pooling", {{"irreps", "2x0e+2x1o"}}},
         {"pooling", {{"irreps", "2x0e+2x1o"}, {"direction", "broadcast"}, {"sorted", "false"}}},
-        {"gate", {{"scalars", "2x0e+2x0o"}, {"scalar_functions", "silu,tanh"}, {"gates", "2x0o+1x0e"}, {"gate_functions", "tanh,sigmoid"}, {"gated", "2x1e+1x2o"}, {"x_layout", "ir_mul"}}},
+        {"gate",
+         {{"scalars", "2x0e+2x0o"},
+          {"scalar_functions", "silu,tanh"},
+          {"gates", "2x0o+1x0e"},
+          {"gate_functions", "tanh,sigmoid"},
+          {"gated", "2x1e+1x2o"},
+          {"x_layout", "ir_mul"}}},
         {"activation", {{"irreps", "2x0e+1x0o+1x1o+2x0e"}, {"functions", "silu,tanh,none,silu"}}},
         {"norm", {{"irreps", "2x1o+1x2e+1x0o"}}},
         {"norm", {{"irreps", "2x1o+1x2e"}, {"squared", "true"}, {"x_layout", "ir_mul"}}},
@@ -93,9 +127,7 @@ const Polynomial& polynomial_of(const Description& description) { return std::ge
 std::string error_of(const char* operation, const OptionTexts& options) {
     try {
         build_operation(operation, options);
-    } catch (const Error& error) {
-        return error.what();
-    }
+    } catch (const Error& error) { return error.what(); }
     return "no error";
 }
 
@@ -121,7 +153,8 @@ TEST_CASE("outputs turn with their inputs, inversions included") {
         CAPTURE(label(sample));
         const Description description = build(sample);
         const ReferenceInputs call = random_call(description, random);
-        for (const bool improper : {false, true}) CHECK(equivariance_deviation(description, call, random_rotation(random, improper)) < 2e-13);
+        for (const bool improper : {false, true})
+            CHECK(equivariance_deviation(description, call, random_rotation(random, improper)) < 2e-13);
     }
 }
 
@@ -137,23 +170,25 @@ TEST_CASE("descriptions survive their text") {
     for (const Sample& sample : samples()) {
         CAPTURE(label(sample));
         const Description description = build(sample);
-        if (const auto* polynomial = std::get_if<Polynomial>(&description))
-            CHECK(parse_polynomial(to_text(*polynomial)) == *polynomial);
-        else
-            CHECK(parse_program(to_text(std::get<Program>(description))) == std::get<Program>(description));
+        if (const auto* polynomial = std::get_if<Polynomial>(&description)) CHECK(parse_polynomial(to_text(*polynomial)) == *polynomial);
+        else CHECK(parse_program(to_text(std::get<Program>(description))) == std::get<Program>(description));
     }
 }
 
 TEST_CASE("weights of a convolution lie in the models' order") {
     // 2x0e+2x1o x 0e+1o+2e -> 0e+1o+2e with x = .1 i, y = harmonics of (.3, -.5, .7), w = .5 i, one edge; values of e3nn 0.6.0.
-    const std::vector<double> by_output = {.05, .2, .395151336, .856161228, .142587956, -.237646594, .332705232, .342211095, -.570351825, .798492556, 1.05, 1.4, 1.75,
-                                           2.4, 2.8, 3.2, -.126512478, -2.65292833, .34120032, -.626172872, -4.96678619, .660250308, .538951297, -.384965212, -.0592692717,
-                                           -.898252162, .513286949, 1.17589374, -.839924099, -.129314775, -1.9598229, 1.1198988, 3.14573722, -.262144768, -4.23778187,
-                                           .262144768, 2.27192132, 6.21081451, -.846929251, -7.8235973, .846929251, 3.57592351};
-    const std::vector<double> generation = {.05, .2, 1.18545401, 2.14040307, .0855527738, -.142587956, .199623139, .22814073, -.38023455, .53232837, 1.05, 1.4, 1.75, 2.4,
-                                            2.8, 3.2, -.182740246, -3.83200759, .492844907, -.876642021, -6.95350066, .924350431, .244977862, -.174984187, -.026940578,
-                                            -.408296437, .23331225, .587946869, -.41996205, -.0646573873, -.979911449, .559949399, 2.66177765, -.221814804, -3.58581543,
-                                            .221814804, 1.92239497, 5.32355529, -.725939358, -6.70594054, .725939358, 3.06507729};
+    const std::vector<double> by_output = {.05,         .2,          .395151336,  .856161228,   .142587956,  -.237646594, .332705232,
+                                           .342211095,  -.570351825, .798492556,  1.05,         1.4,         1.75,        2.4,
+                                           2.8,         3.2,         -.126512478, -2.65292833,  .34120032,   -.626172872, -4.96678619,
+                                           .660250308,  .538951297,  -.384965212, -.0592692717, -.898252162, .513286949,  1.17589374,
+                                           -.839924099, -.129314775, -1.9598229,  1.1198988,    3.14573722,  -.262144768, -4.23778187,
+                                           .262144768,  2.27192132,  6.21081451,  -.846929251,  -7.8235973,  .846929251,  3.57592351};
+    const std::vector<double> generation = {.05,        .2,           1.18545401,  2.14040307,  .0855527738, -.142587956, .199623139,
+                                            .22814073,  -.38023455,   .53232837,   1.05,        1.4,         1.75,        2.4,
+                                            2.8,        3.2,          -.182740246, -3.83200759, .492844907,  -.876642021, -6.95350066,
+                                            .924350431, .244977862,   -.174984187, -.026940578, -.408296437, .23331225,   .587946869,
+                                            -.41996205, -.0646573873, -.979911449, .559949399,  2.66177765,  -.221814804, -3.58581543,
+                                            .221814804, 1.92239497,   5.32355529,  -.725939358, -6.70594054, .725939358,  3.06507729};
     auto steps = [](double step, int count) {
         ReferenceArray array;
         for (int i = 1; i <= count; ++i) array.push_back(step * i);
@@ -163,7 +198,8 @@ TEST_CASE("weights of a convolution lie in the models' order") {
     const std::vector<double> y = spherical_harmonics(2, vector, true, HarmonicsNormalization::component);
     for (const auto& [order, expected] : {std::pair("by_output", by_output), std::pair("generation", generation)}) {
         CAPTURE(order);
-        const Description description = build_operation("convolution", {{"in", "2x0e+2x1o"}, {"edge", "0e+1o+2e"}, {"out", "0e+1o+2e"}, {"weight_order", order}});
+        const Description description =
+            build_operation("convolution", {{"in", "2x0e+2x1o"}, {"edge", "0e+1o+2e"}, {"out", "0e+1o+2e"}, {"weight_order", order}});
         ReferenceInputs call;
         call.rows = {{"node", 1}, {"edge", 1}};
         call.indices = {{"sender", {0}}, {"receiver", {0}}};
@@ -175,7 +211,8 @@ TEST_CASE("weights of a convolution lie in the models' order") {
 TEST_CASE("segments of a convolution's weights start where models expect them") {
     const Polynomial main = polynomial_of(named_problem("nequix-main"));
     const Operand& weights = main.operands[static_cast<std::size_t>(main.find_operand("weights"))];
-    const std::vector<std::int64_t> offsets = {0, 128, 192, 224, 256, 384, 448, 512, 544, 576, 608, 736, 800, 864, 896, 928, 960, 992, 1120, 1184, 1216, 1248, 1280};
+    const std::vector<std::int64_t> offsets = {0,   128, 192, 224, 256, 384, 448,  512,  544,  576,  608, 736,
+                                               800, 864, 896, 928, 960, 992, 1120, 1184, 1216, 1248, 1280};
     REQUIRE(weights.segments.size() == offsets.size());
     for (std::size_t i = 0; i < offsets.size(); ++i) CHECK(weights.offset(static_cast<int>(i)) == offsets[i]);
     CHECK(weights.size() == 1312);
@@ -191,14 +228,34 @@ TEST_CASE("named problems have the published numbers of paths, weights and outpu
         std::size_t paths;
         std::int64_t weights, out;
     };
-    for (const auto& [label, paths, weights, out] : std::vector<Published>{
-             {"mace-large", 17, 2176, 9088}, {"mace-medium", 8, 1024, 3328}, {"mace-mp-medium", 10, 1280, 5120}, {"mace-first", 4, 512, 2048},
-             {"nequip-lips", 30, 960, 0}, {"nequip-revmd17-aspirin", 10, 640, 0}, {"nequip-revmd17-toluene", 30, 1920, 0}, {"nequip-revmd17-benzene", 68, 4352, 19968},
-             {"nequip-water", 10, 320, 0}, {"nequip-oam-l", 23, 1312, 5472}, {"nequip-oam-xl", 42, 3616, 18848}, {"DiffDock-L=1", 10, 6928, 0},
-             {"DiffDock-L=2", 12, 7128, 0}, {"tetris-poly-1", 24, 648, 0}, {"tetris-poly-2", 5, 664, 7}, {"nequix-mp-1-first_layer", 4, 356, 1424},
-             {"nequix-mp-1-main_layers", 23, 1312, 5472}, {"nequix-last", 4, 256, 256}, {"SevenNet_l3i5-first", 4, 512, 2048}, {"SevenNet_l3i5-main", 34, 1760, 7776},
-             {"SevenNet_l3i5-last", 4, 256, 256}, {"sevennet-0", 15, 960, 3136}, {"sevennet-omni", 64, 3008, 13504}, {"e3tools_conv", 4, 7680, 128},
-             {"e3tools_transformer", 4, 6400, 112}, {"natural-l2-128", 11, 1408, 0}, {"natural-l3-64", 23, 1472, 0}, {"roofline-5e-3e-5e", 1, 128, 1408}}) {
+    for (const auto& [label, paths, weights, out] : std::vector<Published>{{"mace-large", 17, 2176, 9088},
+                                                                           {"mace-medium", 8, 1024, 3328},
+                                                                           {"mace-mp-medium", 10, 1280, 5120},
+                                                                           {"mace-first", 4, 512, 2048},
+                                                                           {"nequip-lips", 30, 960, 0},
+                                                                           {"nequip-revmd17-aspirin", 10, 640, 0},
+                                                                           {"nequip-revmd17-toluene", 30, 1920, 0},
+                                                                           {"nequip-revmd17-benzene", 68, 4352, 19968},
+                                                                           {"nequip-water", 10, 320, 0},
+                                                                           {"nequip-oam-l", 23, 1312, 5472},
+                                                                           {"nequip-oam-xl", 42, 3616, 18848},
+                                                                           {"DiffDock-L=1", 10, 6928, 0},
+                                                                           {"DiffDock-L=2", 12, 7128, 0},
+                                                                           {"tetris-poly-1", 24, 648, 0},
+                                                                           {"tetris-poly-2", 5, 664, 7},
+                                                                           {"nequix-mp-1-first_layer", 4, 356, 1424},
+                                                                           {"nequix-mp-1-main_layers", 23, 1312, 5472},
+                                                                           {"nequix-last", 4, 256, 256},
+                                                                           {"SevenNet_l3i5-first", 4, 512, 2048},
+                                                                           {"SevenNet_l3i5-main", 34, 1760, 7776},
+                                                                           {"SevenNet_l3i5-last", 4, 256, 256},
+                                                                           {"sevennet-0", 15, 960, 3136},
+                                                                           {"sevennet-omni", 64, 3008, 13504},
+                                                                           {"e3tools_conv", 4, 7680, 128},
+                                                                           {"e3tools_transformer", 4, 6400, 112},
+                                                                           {"natural-l2-128", 11, 1408, 0},
+                                                                           {"natural-l3-64", 23, 1472, 0},
+                                                                           {"roofline-5e-3e-5e", 1, 128, 1408}}) {
         CAPTURE(label);
         const Description description = named_problem(label);
         CHECK(polynomial_of(description).paths.size() == paths);
@@ -263,7 +320,8 @@ TEST_CASE("a symmetric contraction with the built-in basis given as the user's o
         ContractionBasis& basis = bases[key];
         for (const CoefficientEntry& entry : path.coefficients.entries()) {
             CoefficientEntry own{{}, entry.value};
-            for (std::size_t i = 0; i < nu; ++i) own.index.push_back(start[static_cast<std::size_t>(path.factors[i].segment)] + entry.index[i]);
+            for (std::size_t i = 0; i < nu; ++i)
+                own.index.push_back(start[static_cast<std::size_t>(path.factors[i].segment)] + entry.index[i]);
             own.index.push_back(basis.parameters);
             own.index.push_back(entry.index[nu]);
             basis.entries.push_back(own);
@@ -399,22 +457,30 @@ TEST_CASE("errors name the operation, the option or instruction, what was expect
     contains(with("0,0,0,uvx,weighted"), {"channel mode 'uvx'", "u<vw"});
     contains(with("0,0,0,uvu"), {"4 fields"});
     contains(with("0,zero,0,uvu,weighted"), {"expected an integer", "zero"});
-    contains(error_of("tensor_product", {{"in1", "2x1o"}, {"in2", "3x1o"}, {"out", "2x1o"}, {"instructions", "0,0,0,uvu,weighted"}}), {"1o does not appear in 1o x 1o"});
+    contains(error_of("tensor_product", {{"in1", "2x1o"}, {"in2", "3x1o"}, {"out", "2x1o"}, {"instructions", "0,0,0,uvu,weighted"}}),
+             {"1o does not appear in 1o x 1o"});
     contains(error_of("tensor_product", product), {"instructions", "required"});
     contains(error_of("linear", {{"in", "2x1o"}, {"out", "2xq"}}), {"linear, option out"});
     contains(error_of("linear", {{"in", "2x1o"}, {"out", "2x1o"}, {"wheels", "4"}}), {"no option 'wheels'", "biases"});
     contains(error_of("linear", {{"in", "2x1o"}, {"out", "2x1o"}, {"biases", "maybe"}}), {"biases", "true or false", "maybe"});
     contains(error_of("linear", {{"in", "2x1o"}, {"out", "2x1o"}, {"x_layout", "mulir"}}), {"x_layout", "mul_ir or ir_mul", "mulir"});
     contains(error_of("flinear", {}), {"flinear", "linear", "convolution"});
-    contains(error_of("gate", {{"gates", "2x0e"}, {"gate_functions", "sigmoid"}, {"gated", "3x1o"}}), {"one gate per gated channel", "2 gates", "3 channels"});
+    contains(error_of("gate", {{"gates", "2x0e"}, {"gate_functions", "sigmoid"}, {"gated", "3x1o"}}),
+             {"one gate per gated channel", "2 gates", "3 channels"});
     contains(error_of("gate", {{"gates", "2x0o"}, {"gate_functions", "silu"}, {"gated", "2x1o"}}), {"silu", "neither even nor odd"});
     contains(error_of("spherical_harmonics", {{"irreps", "1e+1o"}}), {"1e+1x1o"});
     contains(error_of("symmetric_contraction", {{"in", "2x0e+3x1o"}, {"out", "2x0e"}}), {"one multiplicity"});
     contains(error_of("symmetric_contraction", {{"in", "2x0e"}, {"out", "2x0e"}, {"correlation", "0"}}), {"correlation", "got 0"});
     contains(error_of("radial_network", {{"cutoff", "-1"}}), {"cutoff above 0", "-1"});
     contains(error_of("elementwise_product", {{"in1", "2x0e"}, {"in2", "3x0e"}}), {"equal numbers of channels", "2 in", "3 in"});
-    contains(error_of("custom_product", {{"in1", "1x(2)"}, {"in2", "1x(2)"}, {"out", "1x(1)"}, {"instructions", "0,0,0,uuu,plain"}, {"coefficients", "0,2,0:1"}}), {"2"});
-    contains(error_of("custom_product", {{"in1", "1x(2)"}, {"in2", "1x(2)"}, {"out", "1x(1)"}, {"instructions", "0,0,0,uuu,plain"}, {"coefficients", "0,0,0"}}), {"0,1,2:0.5"});
+    contains(
+        error_of("custom_product",
+                 {{"in1", "1x(2)"}, {"in2", "1x(2)"}, {"out", "1x(1)"}, {"instructions", "0,0,0,uuu,plain"}, {"coefficients", "0,2,0:1"}}),
+        {"2"});
+    contains(
+        error_of("custom_product",
+                 {{"in1", "1x(2)"}, {"in2", "1x(2)"}, {"out", "1x(1)"}, {"instructions", "0,0,0,uuu,plain"}, {"coefficients", "0,0,0"}}),
+        {"0,1,2:0.5"});
     contains(error_of("fully_connected", {{"in1", "4000000000x0e"}, {"in2", "4000000000x0e"}, {"out", "1x0e"}}), {"exceeds 2^63"});
 }
 

@@ -20,7 +20,8 @@ std::vector<Value> values_of(const Description& description, Role role) {
         return values;
     }
     const Program& program = std::get<Program>(description);
-    for (int number : role == Role::input ? program.inputs : program.outputs) values.push_back(program.values[static_cast<std::size_t>(number)]);
+    for (int number : role == Role::input ? program.inputs : program.outputs)
+        values.push_back(program.values[static_cast<std::size_t>(number)]);
     return values;
 }
 
@@ -72,7 +73,8 @@ ReferenceArray rotated(const ReferenceArray& array, const Value& value, const Ma
 std::string cotangent_of(const std::string& output, const Description& description) {
     const std::vector<Value> inputs = inputs_of(description);
     std::string name = output + "_cotangent";
-    for (int n = 2; std::ranges::any_of(inputs, [&](const Value& value) { return value.name == name; }); ++n) name = output + "_cotangent_" + std::to_string(n);
+    for (int n = 2; std::ranges::any_of(inputs, [&](const Value& value) { return value.name == name; }); ++n)
+        name = output + "_cotangent_" + std::to_string(n);
     return name;
 }
 
@@ -96,7 +98,8 @@ Arrays evaluate(const Description& description, const ReferenceInputs& call) {
 ReferenceInputs random_call(const Description& description, std::mt19937_64& random) {
     ReferenceInputs call;
     call.rows = {{"row", 3}, {"edge", 7}, {"node", 4}, {"graph", 2}, {"element", 3}};
-    const std::vector<Index>& indices = std::visit([](const auto& known) -> const std::vector<Index>& { return known.indices; }, description);
+    const std::vector<Index>& indices =
+        std::visit([](const auto& known) -> const std::vector<Index>& { return known.indices; }, description);
     for (const Index& index : indices) {
         std::vector<std::int64_t> values(static_cast<std::size_t>(call.rows.at(index.from)));
         for (std::int64_t& value : values) value = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(call.rows.at(index.to)));
@@ -121,7 +124,8 @@ ReferenceArray array_of(const nlohmann::json& numbers) {
 }
 
 double deviation(const ReferenceArray& a, const ReferenceArray& b) {
-    if (a.size() != b.size()) throw std::runtime_error("expected " + std::to_string(b.size()) + " numbers, got " + std::to_string(a.size()));
+    if (a.size() != b.size())
+        throw std::runtime_error("expected " + std::to_string(b.size()) + " numbers, got " + std::to_string(a.size()));
     long double difference = 0, size = 0;
     for (std::size_t i = 0; i < a.size(); ++i) {
         difference = std::max(difference, std::fabs(a[i] - b[i]));
@@ -131,8 +135,8 @@ double deviation(const ReferenceArray& a, const ReferenceArray& b) {
     return static_cast<double>(size > 0 ? difference / size : difference);
 }
 
-GoldenDeviation compare(const Description& description, const ReferenceInputs& call, const std::string& out, const std::map<std::string, std::string>& gradients,
-                        const nlohmann::json& expected) {
+GoldenDeviation compare(const Description& description, const ReferenceInputs& call, const std::string& out,
+                        const std::map<std::string, std::string>& gradients, const nlohmann::json& expected) {
     GoldenDeviation result;
     const ReferenceArray value = evaluate(description, call).at(out), output = array_of(expected.at("output"));
     result.output = deviation(value, output);
@@ -188,10 +192,12 @@ double third_derivative_deviation(const Description& description, std::mt19937_6
     };
     // Central difference of fourth order of the second derivative along the direction, against cotangents.
     const long double h = 1e-4L;
-    const std::array<std::pair<long double, long double>, 4> stencil = {{{-2, 1.0L / 12}, {-1, -8.0L / 12}, {1, 8.0L / 12}, {2, -1.0L / 12}}};
+    const std::array<std::pair<long double, long double>, 4> stencil = {
+        {{-2, 1.0L / 12}, {-1, -8.0L / 12}, {1, 8.0L / 12}, {2, -1.0L / 12}}};
     long double difference = 0, size = 0;
     std::map<std::string, ReferenceArray> cotangents;
-    for (const Value& value : outputs_of(second)) cotangents[value.name] = normals(static_cast<std::size_t>(rows_of(call, value) * value.size()), random);
+    for (const Value& value : outputs_of(second))
+        cotangents[value.name] = normals(static_cast<std::size_t>(rows_of(call, value) * value.size()), random);
     for (const auto& [offset, weight] : stencil) {
         const Arrays outputs = at(offset * h);
         for (const auto& [name, array] : outputs)
@@ -207,7 +213,7 @@ double third_derivative_deviation(const Description& description, std::mt19937_6
             size += std::fabs(gradient[i] * direction.at(input)[i]);
         }
     }
-    if (!(size > 0)) return INFINITY;       // a test of nothing
+    if (!(size > 0)) return INFINITY;  // a test of nothing
     return static_cast<double>(std::fabs(derivative - difference) / size);
 }
 

@@ -30,10 +30,11 @@ ReferenceArray array_of(const nlohmann::json& numbers);
 /// max |a - b| / max |b|; 0 for empty arrays, and where b is zero the largest |a|.
 double deviation(const ReferenceArray& a, const ReferenceArray& b);
 
-/// The output `out` of a call and its gradients against a golden case: `gradients` maps names of inputs to keys ("x" to "grad_x"). Cotangent: stream 3.
+/// The output `out` of a call and its gradients against a golden case: `gradients` maps names of inputs to keys ("x" to "grad_x").
+/// Cotangent: stream 3.
 struct GoldenDeviation {
     double output = 0, gradients = 0;
-    int compared = 0;       ///< arrays
+    int compared = 0;  ///< arrays
 };
 GoldenDeviation compare(const Description& description, const ReferenceInputs& call, const std::string& out,
                         const std::map<std::string, std::string>& gradients, const nlohmann::json& expected);
@@ -44,8 +45,8 @@ double equivariance_deviation(const Description& description, const ReferenceInp
 /// A random rotation, or (improper) one times the inversion.
 Matrix3 random_rotation(std::mt19937_64& random, bool improper);
 
-/// Builds three reverse derivatives on top of each other, validates them, and gives the deviation of the third from finite differences of the second
-/// along a random direction, relative to the sum of the sizes of its terms.
+/// Builds three reverse derivatives on top of each other, validates them, and gives the deviation of the third from finite differences of
+/// the second along a random direction, relative to the sum of the sizes of its terms.
 double third_derivative_deviation(const Description& description, std::mt19937_64& random);
 
 }  // namespace clebsch::operation_testing

@@ -28,7 +28,8 @@ constexpr std::array<std::pair<FunctionKind, double>, 8> e3nn_constants = {{
 /// Nequix 0.4: over the normal quantiles i/1000002.
 constexpr double nequix_silu = 1.676562056079884;
 
-/// Trapezoidal rule against the normal density: exact to rounding for smooth functions, and for those with a kink at the grid point 0 to 1e-9.
+/// Trapezoidal rule against the normal density: exact to rounding for smooth functions, and for those with a kink at the grid point 0 to
+/// 1e-9.
 double exact_scale(const Function& function) {
     if (function.kind == FunctionKind::relu) return std::numbers::sqrt2;
     constexpr int steps = 1 << 13;
@@ -62,16 +63,21 @@ ActivationNormalization parse_activation_normalization(std::string_view text) {
 
 double activation_scale(const Function& function, ActivationNormalization normalization) {
     switch (normalization) {
-        case ActivationNormalization::none: return 1.0;
-        case ActivationNormalization::exact: return exact_scale(function);
+        case ActivationNormalization::none:
+            return 1.0;
+        case ActivationNormalization::exact:
+            return exact_scale(function);
         case ActivationNormalization::nequix:
             if (function.kind == FunctionKind::silu) return nequix_silu;
-            fail("activation: Nequix has no constant for " + to_text(function) + "; give it as '" + to_text(function) + ":1.5', or take exact");
-        case ActivationNormalization::e3nn: break;
+            fail("activation: Nequix has no constant for " + to_text(function) + "; give it as '" + to_text(function) +
+                 ":1.5', or take exact");
+        case ActivationNormalization::e3nn:
+            break;
     }
     const auto found = std::ranges::find(e3nn_constants, function.kind, &std::pair<FunctionKind, double>::first);
     if (found == e3nn_constants.end())
-        fail("activation: e3nn's constant for " + to_text(function) + " is not known; give it as '" + to_text(function) + ":1.5', or take exact");
+        fail("activation: e3nn's constant for " + to_text(function) + " is not known; give it as '" + to_text(function) +
+             ":1.5', or take exact");
     return found->second;
 }
 
@@ -83,8 +89,7 @@ Activation parse_activation(std::string_view text, ActivationNormalization norma
     if (name != "none") result.function = parse_function(name);
     if (colon != std::string_view::npos)
         result.scale = parse_number(trimmed(text.substr(colon + 1)), "activation '" + std::string(text) + "'");
-    else if (result.function)
-        result.scale = activation_scale(*result.function, normalization);
+    else if (result.function) result.scale = activation_scale(*result.function, normalization);
     return result;
 }
 
@@ -100,12 +105,17 @@ Parity parity_of(const Activation& activation) {
         case FunctionKind::sin:
         case FunctionKind::tanh:
         case FunctionKind::erf:
-        case FunctionKind::sign: return Parity::odd;
+        case FunctionKind::sign:
+            return Parity::odd;
         case FunctionKind::cos:
-        case FunctionKind::absolute: return Parity::even;
-        case FunctionKind::power: return parity_of_power(activation.function->parameter);
-        case FunctionKind::sinc: return std::fmod(activation.function->parameter, 2) == 0 ? Parity::even : Parity::odd;
-        default: return Parity::none;
+        case FunctionKind::absolute:
+            return Parity::even;
+        case FunctionKind::power:
+            return parity_of_power(activation.function->parameter);
+        case FunctionKind::sinc:
+            return std::fmod(activation.function->parameter, 2) == 0 ? Parity::even : Parity::odd;
+        default:
+            return Parity::none;
     }
 }
 
@@ -118,13 +128,15 @@ Irrep activated(Irrep irrep, const Activation& activation) {
     return {0, parity};
 }
 
-ActivatedSegments activate_segments(ProgramBuilder& program, int value, const std::vector<int>& segments, const std::vector<Activation>& activations) {
+ActivatedSegments activate_segments(ProgramBuilder& program, int value, const std::vector<int>& segments,
+                                    const std::vector<Activation>& activations) {
     const Value from = program.value(value);
     ActivatedSegments result{std::vector<int>(segments.size(), value), segments};
     // One value for all segments of equal function.
     std::vector<Function> functions;
     for (const Activation& activation : activations)
-        if (activation.function && std::ranges::find(functions, *activation.function) == functions.end()) functions.push_back(*activation.function);
+        if (activation.function && std::ranges::find(functions, *activation.function) == functions.end())
+            functions.push_back(*activation.function);
     for (std::size_t f = 0; f < functions.size(); ++f) {
         Polynomial take;
         take.rows = from.space;
@@ -133,7 +145,9 @@ ActivatedSegments activate_segments(ProgramBuilder& program, int value, const st
         for (std::size_t i = 0; i < segments.size(); ++i) {
             if (activations[i].function != functions[f]) continue;
             const Segment& segment = from.segments[static_cast<std::size_t>(segments[i])];
-            if (segment.components != 1) fail("activation: " + to_text(functions[f]) + " acts on scalars, got " + std::to_string(segment.components) + " components");
+            if (segment.components != 1)
+                fail("activation: " + to_text(functions[f]) + " acts on scalars, got " + std::to_string(segment.components) +
+                     " components");
             const int place = static_cast<int>(take.operands[1].segments.size());
             take.operands[1].segments.push_back({segment.multiplicity, 1, {}});
             add_path(take, {{0, segments[i], "u", -1}, {1, place, "u", -1}}, Coefficients(), 1.0, {channels(segment)});
@@ -167,8 +181,8 @@ Program activation(const Irreps& irreps, const std::vector<Activation>& activati
     Assembly assembly(program, options.rows, make_operand(options.out, out, Role::output));
     for (std::size_t i = 0; i < irreps.size(); ++i) {
         const int operand = assembly.operand(active.values[i]);
-        add_path(assembly.polynomial, {{operand, active.segments[i], "u", 0}, {0, static_cast<int>(i), "u", 1}}, Coefficients::identity(out[i].components),
-                 activations[i].scale, {channels(out[i])});
+        add_path(assembly.polynomial, {{operand, active.segments[i], "u", 0}, {0, static_cast<int>(i), "u", 1}},
+                 Coefficients::identity(out[i].components), activations[i].scale, {channels(out[i])});
     }
     return program.finish({assembly.finish()});
 }

@@ -19,8 +19,8 @@ struct Activation {
 };
 
 /// Where the factor comes from that gives f(z) a second moment of 1 for standard normal z.
-/// none: 1. e3nn: the constant of e3nn's normalize2mom, estimated there from a million samples (silu 1.6791767923989418, exact 1.6765324703310907).
-/// exact: the integral. nequix: the constant of Nequix (silu only: 1.676562056079884).
+/// none: 1. e3nn: the constant of e3nn's normalize2mom, estimated there from a million samples (silu 1.6791767923989418,
+/// exact 1.6765324703310907). exact: the integral. nequix: the constant of Nequix (silu only: 1.676562056079884).
 enum class ActivationNormalization { none, e3nn, exact, nequix };
 ActivationNormalization parse_activation_normalization(std::string_view text);
 
@@ -34,23 +34,27 @@ std::vector<Activation> parse_activations(std::string_view text, ActivationNorma
 
 /// f(-x) = f(x): even; -f(x): odd; else none.
 Parity parity_of(const Activation& activation);
-/// What a scalar becomes: 0o becomes 0e through an even function and stays 0o through an odd one; throws where it has no parity or the irrep is no scalar.
+/// What a scalar becomes: 0o becomes 0e through an even function and stays 0o through an odd one; throws where it has no parity or the
+/// irrep is no scalar.
 Irrep activated(Irrep irrep, const Activation& activation);
 
 struct ActivationOptions {
     std::string rows = "row";
-    OperandOptions x = {"x"}, out = {"out"};     ///< rows: each
+    OperandOptions x = {"x"}, out = {"out"};  ///< rows: each
 };
 
-/// One activation per block. Blocks without a function may have any irrep. Program: input x, output out, in the order of `irreps`. (nn.Activation)
+/// One activation per block. Blocks without a function may have any irrep. Program: input x, output out, in the order of `irreps`.
+/// (nn.Activation)
 Program activation(const Irreps& irreps, const std::vector<Activation>& activations, const ActivationOptions& options = {});
 
 class ProgramBuilder;
 
-/// Applies activations to segments of a value. `values[i]`, segment `segments[i]`: where the function of segment i lies (its scale is not applied yet).
+/// Applies activations to segments of a value. `values[i]`, segment `segments[i]`: where the function of segment i lies (its scale is not
+/// applied yet).
 struct ActivatedSegments {
     std::vector<int> values, segments;
 };
-ActivatedSegments activate_segments(ProgramBuilder& program, int value, const std::vector<int>& segments, const std::vector<Activation>& activations);
+ActivatedSegments activate_segments(ProgramBuilder& program, int value, const std::vector<int>& segments,
+                                    const std::vector<Activation>& activations);
 
 }  // namespace clebsch

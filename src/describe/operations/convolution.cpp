@@ -31,15 +31,19 @@ std::vector<Instruction> by_output(const ProductPlan& plan) {
 
 }  // namespace
 
-ProductPlan channelwise_product(const Irreps& in, const Irreps& edge_irreps, const Irreps& filter, WeightOrder order, OutputSegments outputs, bool weighted) {
-    auto kept = [&](Irrep irrep) { return filter.size() == 0 || std::ranges::any_of(filter, [&](const IrrepBlock& block) { return block.irrep == irrep; }); };
+ProductPlan channelwise_product(const Irreps& in, const Irreps& edge_irreps, const Irreps& filter, WeightOrder order,
+                                OutputSegments outputs, bool weighted) {
+    auto kept = [&](Irrep irrep) {
+        return filter.size() == 0 || std::ranges::any_of(filter, [&](const IrrepBlock& block) { return block.irrep == irrep; });
+    };
     ProductPlan plan{in, edge_irreps, {}, {}};
     std::vector<IrrepBlock> out;
     for (std::size_t i = 0; i < in.size(); ++i)
         for (std::size_t j = 0; j < edge_irreps.size(); ++j)
             for (Irrep irrep : product(in[i].irrep, edge_irreps[j].irrep)) {
                 if (!kept(irrep)) continue;
-                plan.instructions.push_back({static_cast<int>(i), static_cast<int>(j), static_cast<int>(out.size()), ChannelMode::uvu, weighted});
+                plan.instructions.push_back(
+                    {static_cast<int>(i), static_cast<int>(j), static_cast<int>(out.size()), ChannelMode::uvu, weighted});
                 out.push_back({in[i].multiplicity, irrep});
             }
     plan.out = Irreps(std::move(out));
@@ -56,7 +60,8 @@ Polynomial convolution(const ProductPlan& plan, const ConvolutionOptions& option
     product.path_normalization = options.path_normalization;
     product.signs = options.signs;
     product.rows = options.edges;
-    product.indices = {{options.sender, options.edges, options.nodes, false}, {options.receiver, options.edges, options.nodes, options.receivers_sorted}};
+    product.indices = {{options.sender, options.edges, options.nodes, false},
+                       {options.receiver, options.edges, options.nodes, options.receivers_sorted}};
     product.x = options.x;
     product.x.rows = row_of(options.sender);
     product.y = options.y;
@@ -71,7 +76,8 @@ Polynomial convolution(const ProductPlan& plan, const ConvolutionOptions& option
 }
 
 Polynomial convolution(const Irreps& in, const Irreps& edge_irreps, const Irreps& filter, const ConvolutionOptions& options) {
-    return convolution(channelwise_product(in, edge_irreps, filter, options.weight_order, options.output_segments, options.weighted), options);
+    return convolution(channelwise_product(in, edge_irreps, filter, options.weight_order, options.output_segments, options.weighted),
+                       options);
 }
 
 }  // namespace clebsch

@@ -15,7 +15,9 @@ std::vector<Segment> parse_segments(std::string_view text, const std::string& wh
         }
         const std::string where = what + ", segment '" + field + "'";
         const std::string_view inside = std::string_view(field).substr(open + 2, field.size() - open - 3);
-        segments.push_back({parse_integer<std::int64_t>(trimmed(std::string_view(field).substr(0, open)), where), parse_integer<int>(trimmed(inside), where), {}});
+        segments.push_back({parse_integer<std::int64_t>(trimmed(std::string_view(field).substr(0, open)), where),
+                            parse_integer<int>(trimmed(inside), where),
+                            {}});
         if (segments.back().multiplicity < 0 || segments.back().components < 1)
             fail(where + ": expected a multiplicity of at least 0 and at least 1 component");
     }

@@ -10,7 +10,7 @@ namespace {
 /// Where everything lies in the sorted input.
 struct GatePlan {
     GateIrreps irreps;
-    std::vector<int> scalars, gates, gated;              // segments of the input
+    std::vector<int> scalars, gates, gated;  // segments of the input
     std::vector<Activation> scalar_activations, gate_activations;
 };
 
@@ -18,7 +18,8 @@ void check_scalars(const char* what, const Irreps& irreps, const std::vector<Act
     for (const IrrepBlock& block : irreps)
         if (block.irrep.degree != 0) fail(std::string("gate: expected scalars as ") + what + ", got '" + to_text(irreps) + "'");
     if (activations.size() != irreps.size())
-        fail(std::string("gate: expected one function per block of the ") + what + " '" + to_text(irreps) + "', got " + std::to_string(activations.size()));
+        fail(std::string("gate: expected one function per block of the ") + what + " '" + to_text(irreps) + "', got " +
+             std::to_string(activations.size()));
 }
 
 GatePlan plan_gate(const Irreps& scalar_irreps, const std::vector<Activation>& scalar_activations, const Irreps& gate_scalars,
@@ -27,15 +28,16 @@ GatePlan plan_gate(const Irreps& scalar_irreps, const std::vector<Activation>& s
     check_scalars("scalars", scalars, scalar_activations);
     check_scalars("gates", gates, gate_activations);
     if (gates.num_irreps() != gated.num_irreps())
-        fail("gate: expected one gate per gated channel, got " + std::to_string(gates.num_irreps()) + " gates '" + to_text(gates) + "' for " +
-             std::to_string(gated.num_irreps()) + " channels '" + to_text(gated) + "'");
+        fail("gate: expected one gate per gated channel, got " + std::to_string(gates.num_irreps()) + " gates '" + to_text(gates) +
+             "' for " + std::to_string(gated.num_irreps()) + " channels '" + to_text(gated) + "'");
 
     // Blocks of gates and gated are split until they align; a piece of the gates keeps the function of its block.
     GatePlan plan;
     plan.scalar_activations = scalar_activations;
     const ProductPlan aligned = elementwise_product(gated, gates);
     std::vector<IrrepBlock> out;
-    for (std::size_t i = 0; i < scalars.size(); ++i) out.push_back({scalars[i].multiplicity, activated(scalars[i].irrep, scalar_activations[i])});
+    for (std::size_t i = 0; i < scalars.size(); ++i)
+        out.push_back({scalars[i].multiplicity, activated(scalars[i].irrep, scalar_activations[i])});
     std::size_t block = 0;
     std::int64_t left = gates.size() > 0 ? gates[0].multiplicity : 0;
     for (std::size_t i = 0; i < aligned.in2.size(); ++i) {
@@ -50,7 +52,8 @@ GatePlan plan_gate(const Irreps& scalar_irreps, const std::vector<Activation>& s
     const Irreps::Sorted sorted = (scalars + aligned.in2 + aligned.in1).sorted();
     plan.irreps.in = sorted.irreps;
     std::size_t next = 0;
-    for (auto [group, count] : {std::pair(&plan.scalars, scalars.size()), std::pair(&plan.gates, aligned.in2.size()), std::pair(&plan.gated, aligned.in1.size())})
+    for (auto [group, count] :
+         {std::pair(&plan.scalars, scalars.size()), std::pair(&plan.gates, aligned.in2.size()), std::pair(&plan.gated, aligned.in1.size())})
         for (std::size_t i = 0; i < count; ++i) group->push_back(sorted.permutation[next++]);
     return plan;
 }
@@ -62,8 +65,8 @@ GateIrreps gate_irreps(const Irreps& scalars, const std::vector<Activation>& sca
     return plan_gate(scalars, scalar_activations, gates, gate_activations, gated).irreps;
 }
 
-Program gate(const Irreps& scalars, const std::vector<Activation>& scalar_activations, const Irreps& gates, const std::vector<Activation>& gate_activations,
-             const Irreps& gated, const GateOptions& options) {
+Program gate(const Irreps& scalars, const std::vector<Activation>& scalar_activations, const Irreps& gates,
+             const std::vector<Activation>& gate_activations, const Irreps& gated, const GateOptions& options) {
     const GatePlan plan = plan_gate(scalars, scalar_activations, gates, gate_activations, gated);
     ProgramBuilder program;
     const int x = program.input(options.x.name, options.rows, segments_of(plan.irreps.in), options.x.layout);
@@ -77,8 +80,8 @@ Program gate(const Irreps& scalars, const std::vector<Activation>& scalar_activa
     Assembly assembly(program, options.rows, make_operand(options.out, segments_of(plan.irreps.out), Role::output));
     for (std::size_t i = 0; i < plan.scalars.size(); ++i) {
         const int scalar = assembly.operand(active.values[i]);
-        add_path(assembly.polynomial, {{scalar, active.segments[i], "u", -1}, {0, static_cast<int>(i), "u", -1}}, Coefficients(), activations[i].scale,
-                 {{'u', plan.irreps.out[i].multiplicity}});
+        add_path(assembly.polynomial, {{scalar, active.segments[i], "u", -1}, {0, static_cast<int>(i), "u", -1}}, Coefficients(),
+                 activations[i].scale, {{'u', plan.irreps.out[i].multiplicity}});
     }
     for (std::size_t g = 0; g < plan.gated.size(); ++g) {
         const std::size_t i = plan.scalars.size() + g;

@@ -16,20 +16,22 @@ struct HarmonicsOptions {
     OperandOptions x = {"vector"}, out = {"harmonics"};
 };
 
-/// Irreps of the vector that has harmonics of these irreps: 1o, or 1e (SO(3): 1) where an odd degree has even parity; then all must be even. Throws
-/// for irreps that are harmonics of neither.
+/// Irreps of the vector that has harmonics of these irreps: 1o, or 1e (SO(3): 1) where an odd degree has even parity; then all must be
+/// even. Throws for irreps that are harmonics of neither.
 Irrep harmonics_input(const Irreps& irreps);
 
-/// Y of the vector as it is: homogeneous of degree l, |r|^l. One path `harmonic(l)` per block; a block of multiplicity m repeats its values m times.
-/// Operands vector (1 x 3), harmonics.
+/// Y of the vector as it is: homogeneous of degree l, |r|^l. One path `harmonic(l)` per block; a block of multiplicity m repeats its values
+/// m times. Operands vector (1 x 3), harmonics.
 Polynomial spherical_harmonics(const Irreps& irreps, const HarmonicsOptions& options = {});
 
-/// Y of r/|r|, a program with input `vector` and output `harmonics`. A zero vector has Y = (Y_0, 0, ...) and zero gradients of every order (e3nn has
-/// the same value, and 1e12 in the gradient of l = 1).
+/// Y of r/|r|, a program with input `vector` and output `harmonics`. A zero vector has Y = (Y_0, 0, ...) and zero gradients of every order
+/// (e3nn has the same value, and 1e12 in the gradient of l = 1).
 Program normalized_harmonics(const Irreps& irreps, const HarmonicsOptions& options = {});
 
 /// r/|r| and |r|^2: what programs of edges begin with. Zero vectors stay zero.
-struct UnitVector { int unit, squared_length; };
+struct UnitVector {
+    int unit, squared_length;
+};
 class ProgramBuilder;
 UnitVector unit_vector(ProgramBuilder& program, int vector);
 

@@ -33,7 +33,8 @@ void check(const Irreps& in, const Irreps& out, const Pairs& pairs, const Linear
     for (std::size_t b = 0; b < options.biases.size(); ++b) {
         const int slot = options.biases[b];
         if (std::ranges::find(scalars, slot) == scalars.end())
-            fail("linear: only segments of irrep 0e can have a bias, got output segment " + std::to_string(slot) + " of '" + to_text(out) + "'");
+            fail("linear: only segments of irrep 0e can have a bias, got output segment " + std::to_string(slot) + " of '" + to_text(out) +
+                 "'");
         if (b > 0 && options.biases[b - 1] >= slot) fail("linear: expected the output segments of biases in increasing order");
     }
     for (const auto& [what, copies] : {std::pair("f_in", options.f_in), std::pair("f_out", options.f_out)})
@@ -42,7 +43,9 @@ void check(const Irreps& in, const Irreps& out, const Pairs& pairs, const Linear
 }
 
 double fan_in(const Irreps& in, const Pairs& pairs, const std::pair<int, int>& own, const LinearOptions& options) {
-    auto channels = [&](const std::pair<int, int>& pair) { return static_cast<double>(in[static_cast<std::size_t>(pair.first)].multiplicity); };
+    auto channels = [&](const std::pair<int, int>& pair) {
+        return static_cast<double>(in[static_cast<std::size_t>(pair.first)].multiplicity);
+    };
     double all = 0, count = 0;
     for (const auto& pair : pairs) {
         if (pair.second != own.second) continue;
@@ -71,14 +74,16 @@ Polynomial linear(const Irreps& in, const Irreps& out, const LinearOptions& opti
     std::vector<Segment> weights, biases;
     for (int copy = 0; copy < options.f_in * options.f_out; ++copy)
         for (const auto& [i, k] : pairs)
-            weights.push_back({channel_product({in[static_cast<std::size_t>(i)].multiplicity, out[static_cast<std::size_t>(k)].multiplicity}), 1, {}});
+            weights.push_back(
+                {channel_product({in[static_cast<std::size_t>(i)].multiplicity, out[static_cast<std::size_t>(k)].multiplicity}), 1, {}});
     for (int copy = 0; copy < options.f_out; ++copy)
         for (int slot : options.biases) biases.push_back({out[static_cast<std::size_t>(slot)].multiplicity, 1, {}});
 
     Polynomial polynomial;
     polynomial.rows = options.rows;
     polynomial.indices = options.indices;
-    polynomial.operands = {make_operand(options.x, segments_of(in.repeated(options.f_in)), Role::input), make_operand(options.weights, weights, Role::input)};
+    polynomial.operands = {make_operand(options.x, segments_of(in.repeated(options.f_in)), Role::input),
+                           make_operand(options.weights, weights, Role::input)};
     if (!biases.empty()) polynomial.operands.push_back(make_operand(options.bias, biases, Role::input));
     const int output = static_cast<int>(polynomial.operands.size());
     polynomial.operands.push_back(make_operand(options.out, segments_of(out.repeated(options.f_out)), Role::output));
@@ -88,9 +93,11 @@ Polynomial linear(const Irreps& in, const Irreps& out, const LinearOptions& opti
         for (int to = 0; to < options.f_out; ++to) {
             for (const auto& pair : pairs) {
                 const IrrepBlock &a = in[static_cast<std::size_t>(pair.first)], &b = out[static_cast<std::size_t>(pair.second)];
-                const int x_segment = from * static_cast<int>(in.size()) + pair.first, out_segment = to * static_cast<int>(out.size()) + pair.second;
-                add_path(polynomial, {{0, x_segment, "u", 0}, {1, weight++, "uv", -1}, {output, out_segment, "v", 1}}, Coefficients::identity(a.irrep.dim()),
-                         options.scale / std::sqrt(fan_in(in, pairs, pair, options)), {{'u', a.multiplicity}, {'v', b.multiplicity}});
+                const int x_segment = from * static_cast<int>(in.size()) + pair.first,
+                          out_segment = to * static_cast<int>(out.size()) + pair.second;
+                add_path(polynomial, {{0, x_segment, "u", 0}, {1, weight++, "uv", -1}, {output, out_segment, "v", 1}},
+                         Coefficients::identity(a.irrep.dim()), options.scale / std::sqrt(fan_in(in, pairs, pair, options)),
+                         {{'u', a.multiplicity}, {'v', b.multiplicity}});
             }
         }
     }

@@ -20,11 +20,12 @@ std::vector<Segment> scalars_of(const Irreps& irreps) {
 Polynomial squared_norm(const Irreps& irreps, const NormOptions& options) {
     Polynomial polynomial;
     polynomial.rows = options.rows;
-    polynomial.operands = {make_operand(options.x, segments_of(irreps), Role::input), make_operand(options.out, scalars_of(irreps), Role::output)};
+    polynomial.operands = {make_operand(options.x, segments_of(irreps), Role::input),
+                           make_operand(options.out, scalars_of(irreps), Role::output)};
     for (std::size_t i = 0; i < irreps.size(); ++i) {
         const int segment = static_cast<int>(i);
-        add_path(polynomial, {{0, segment, "u", 0}, {0, segment, "u", 1}, {1, segment, "u", -1}}, Coefficients::identity(irreps[i].irrep.dim()), 1.0,
-                 {{'u', irreps[i].multiplicity}});
+        add_path(polynomial, {{0, segment, "u", 0}, {0, segment, "u", 1}, {1, segment, "u", -1}},
+                 Coefficients::identity(irreps[i].irrep.dim()), 1.0, {{'u', irreps[i].multiplicity}});
     }
     validate(polynomial);
     return polynomial;
@@ -63,7 +64,8 @@ Program norm_activation(const Irreps& irreps, const Activation& activation, cons
             const int operand = sum.operand(value);
             for (std::size_t i = 0; i < irreps.size(); ++i) {
                 const int segment = static_cast<int>(i);
-                add_path(sum.polynomial, {{operand, segment, "u", -1}, {0, segment, "u", -1}}, Coefficients(), 1.0, {{'u', irreps[i].multiplicity}});
+                add_path(sum.polynomial, {{operand, segment, "u", -1}, {0, segment, "u", -1}}, Coefficients(), 1.0,
+                         {{'u', irreps[i].multiplicity}});
             }
         }
         argument = sum.finish();
@@ -77,7 +79,8 @@ Program norm_activation(const Irreps& irreps, const Activation& activation, cons
         std::vector<Factor> factors = {{product.operand(x), segment, "u", 0}, {product.operand(factor), segment, "u", -1}};
         if (options.normalize) factors.push_back({product.operand(inverse), segment, "u", -1});
         factors.push_back({0, segment, "u", 1});
-        add_path(product.polynomial, std::move(factors), Coefficients::identity(irreps[i].irrep.dim()), activation.scale, {{'u', irreps[i].multiplicity}});
+        add_path(product.polynomial, std::move(factors), Coefficients::identity(irreps[i].irrep.dim()), activation.scale,
+                 {{'u', irreps[i].multiplicity}});
     }
     return program.finish({product.finish()});
 }

@@ -8,7 +8,7 @@ namespace clebsch {
 
 struct NormOptions {
     std::string rows = "row";
-    OperandOptions x = {"x"}, out = {"out"};     ///< rows: each
+    OperandOptions x = {"x"}, out = {"out"};  ///< rows: each
 };
 
 /// |x|^2 of every channel: one segment of scalars per block. Operands x, out. (o3.Norm with squared=True)
@@ -18,11 +18,11 @@ Polynomial squared_norm(const Irreps& irreps, const NormOptions& options = {});
 Program norm(const Irreps& irreps, const NormOptions& options = {});
 
 struct NormActivationOptions {
-    bool normalize = true;          ///< x f(|x| + b)/|x|; false: x f(|x| + b)
-    double epsilon = 1e-8;          ///< |x|^2 is at least epsilon^2
-    bool bias = false;              ///< adds an input `bias`, shared, one number b per channel
+    bool normalize = true;  ///< x f(|x| + b)/|x|; false: x f(|x| + b)
+    double epsilon = 1e-8;  ///< |x|^2 is at least epsilon^2
+    bool bias = false;      ///< adds an input `bias`, shared, one number b per channel
     std::string rows = "row";
-    OperandOptions x = {"x"}, out = {"out"};     ///< rows: each
+    OperandOptions x = {"x"}, out = {"out"};  ///< rows: each
 };
 /// Program: inputs x (and bias), output out. (nn.NormActivation)
 Program norm_activation(const Irreps& irreps, const Activation& activation, const NormActivationOptions& options = {});

@@ -14,13 +14,13 @@ namespace clebsch {
 struct OperandOptions {
     std::string name;
     Layout layout = Layout::mul_ir;
-    Addressing rows = {};                ///< each row, unless said otherwise
+    Addressing rows = {};  ///< each row, unless said otherwise
 };
 
 Operand make_operand(const OperandOptions& options, std::vector<Segment> segments, Role role);
 
-/// Appends a path. Letters of extent 1 are dropped from all factors, so that a second operand of one channel reads as having none. Nothing is
-/// appended when the path cannot contribute: scale 0, no channels, no pair u < v. Returns whether it was appended.
+/// Appends a path. Letters of extent 1 are dropped from all factors, so that a second operand of one channel reads as having none. Nothing
+/// is appended when the path cannot contribute: scale 0, no channels, no pair u < v. Returns whether it was appended.
 bool add_path(Polynomial& polynomial, std::vector<Factor> factors, Coefficients coefficients, double scale,
               const std::vector<std::pair<char, std::int64_t>>& extents);
 

@@ -7,11 +7,11 @@
 namespace clebsch {
 
 struct PoolingOptions {
-    std::string rows = "node", groups = "graph";     ///< row spaces
-    std::string index = "graph_of_node";             ///< index from rows to groups
-    bool sorted = true;                              ///< whether the index is promised to be non-decreasing
-    double scale = 1.0;                              ///< of every row, e.g. 1/average size
-    OperandOptions x = {"x"}, out = {"out"};         ///< rows are set: each, and through the index
+    std::string rows = "node", groups = "graph";  ///< row spaces
+    std::string index = "graph_of_node";          ///< index from rows to groups
+    bool sorted = true;                           ///< whether the index is promised to be non-decreasing
+    double scale = 1.0;                           ///< of every row, e.g. 1/average size
+    OperandOptions x = {"x"}, out = {"out"};      ///< rows are set: each, and through the index
 };
 
 /// out[group] = scale x sum of x[row] over the group's rows; rows masked by index -1 count nothing; empty groups are zero.

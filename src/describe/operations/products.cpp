@@ -50,8 +50,8 @@ ProductPlan full_product(const Irreps& in1, const Irreps& in2, const std::vector
 
 ProductPlan elementwise_product(const Irreps& in1, const Irreps& in2, const std::vector<Irrep>& filter) {
     if (in1.num_irreps() != in2.num_irreps())
-        fail("element-wise product: expected equal numbers of channels, got " + std::to_string(in1.num_irreps()) + " in '" + to_text(in1) + "' and " +
-             std::to_string(in2.num_irreps()) + " in '" + to_text(in2) + "'");
+        fail("element-wise product: expected equal numbers of channels, got " + std::to_string(in1.num_irreps()) + " in '" + to_text(in1) +
+             "' and " + std::to_string(in2.num_irreps()) + " in '" + to_text(in2) + "'");
     std::vector<IrrepBlock> first = in1.simplified().blocks(), second = in2.simplified().blocks(), out;
     std::vector<Instruction> instructions;
     auto split = [](std::vector<IrrepBlock>& blocks, std::size_t i, std::int64_t multiplicity) {

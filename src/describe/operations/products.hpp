@@ -16,12 +16,12 @@ Polynomial tensor_product(const ProductPlan& plan, const TensorProductOptions& o
 /// Every allowed triple of blocks, mode uvw, weighted; loops in1, in2, out (out innermost). (o3.FullyConnectedTensorProduct)
 ProductPlan fully_connected(const Irreps& in1, const Irreps& in2, const Irreps& out);
 
-/// Every product of a block of in1 and one of in2, mode uvuv, without weights; inputs are simplified, outputs one block per product, sorted (stable) and
-/// not merged. `filter` keeps only these output irreps; empty keeps all. (o3.FullTensorProduct)
+/// Every product of a block of in1 and one of in2, mode uvuv, without weights; inputs are simplified, outputs one block per product, sorted
+/// (stable) and not merged. `filter` keeps only these output irreps; empty keeps all. (o3.FullTensorProduct)
 ProductPlan full_product(const Irreps& in1, const Irreps& in2, const std::vector<Irrep>& filter = {});
 
-/// Channel n of in1 with channel n of in2, mode uuu, without weights. Inputs are simplified and their blocks split until they align; outputs in the
-/// order they arise. Needs as many channels in both. (o3.ElementwiseTensorProduct)
+/// Channel n of in1 with channel n of in2, mode uuu, without weights. Inputs are simplified and their blocks split until they align;
+/// outputs in the order they arise. Needs as many channels in both. (o3.ElementwiseTensorProduct)
 ProductPlan elementwise_product(const Irreps& in1, const Irreps& in2, const std::vector<Irrep>& filter = {});
 
 /// Renumbers the output blocks of a plan in sorted order (stable); the order of instructions stays.

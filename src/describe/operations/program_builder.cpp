@@ -18,7 +18,8 @@ int ProgramBuilder::input(const std::string& name, const std::string& space, std
     return number;
 }
 
-std::vector<int> ProgramBuilder::apply(const std::vector<std::string>& names, const Polynomial& polynomial, const std::vector<int>& inputs) {
+std::vector<int> ProgramBuilder::apply(const std::vector<std::string>& names, const Polynomial& polynomial,
+                                       const std::vector<int>& inputs) {
     PolynomialNode node{polynomial, {}};
     std::vector<int> outputs;
     std::size_t next = 0;
@@ -48,7 +49,7 @@ int ProgramBuilder::apply(const std::string& name, const Polynomial& polynomial,
 int ProgramBuilder::apply(const std::string& name, const Function& function, int input) {
     Value result = value(input);
     result.name = name;
-    for (Segment& segment : result.segments) segment.irrep.reset();      // a function of components need not be an irrep any more
+    for (Segment& segment : result.segments) segment.irrep.reset();  // a function of components need not be an irrep any more
     const int output = add(std::move(result));
     program_.nodes.emplace_back(FunctionNode{function, input, output});
     return output;
@@ -82,7 +83,8 @@ int Assembly::operand(int number) {
     if (known != values_.end()) return static_cast<int>(known - values_.begin()) + 1;
     const Value& value = program_.value(number);
     values_.push_back(number);
-    polynomial.operands.push_back(make_operand({value.name, value.layout, value.space.empty() ? shared_row() : each_row()}, value.segments, Role::input));
+    polynomial.operands.push_back(
+        make_operand({value.name, value.layout, value.space.empty() ? shared_row() : each_row()}, value.segments, Role::input));
     return static_cast<int>(values_.size());
 }
 

@@ -9,12 +9,12 @@ namespace clebsch {
 
 /// Collects values and nodes of a program. Every method returns the number of the value it made; `finish` validates.
 class ProgramBuilder {
-   public:
+ public:
     /// An input of the program: a row per row of `space` ("": shared).
     int input(const std::string& name, const std::string& space, std::vector<Segment> segments, Layout layout = Layout::mul_ir);
 
-    /// Applies a polynomial whose only output is new: inputs bound by operand order (without the output). The new value is called `name` and takes
-    /// space, segments and layout of the output operand.
+    /// Applies a polynomial whose only output is new: inputs bound by operand order (without the output). The new value is called `name`
+    /// and takes space, segments and layout of the output operand.
     int apply(const std::string& name, const Polynomial& polynomial, const std::vector<int>& inputs);
 
     /// The same with several outputs, named in operand order.
@@ -29,23 +29,24 @@ class ProgramBuilder {
 
     const Value& value(int number) const { return program_.values[static_cast<std::size_t>(number)]; }
 
-   private:
+ private:
     Program program_;
     int add(Value value);
 };
 
-/// A polynomial under construction whose inputs are values of a program, in any number. Operand 0 is the output; paths go into `polynomial`.
+/// A polynomial under construction whose inputs are values of a program, in any number. Operand 0 is the output; paths go into
+/// `polynomial`.
 class Assembly {
-   public:
+ public:
     Assembly(ProgramBuilder& program, const std::string& rows, Operand output);
 
     /// The operand of a value, added when it is first asked for. Values of the rows' space have one row per row; shared ones one row.
     int operand(int value);
-    int finish();                       ///< adds the node; returns the number of the output's value
+    int finish();  ///< adds the node; returns the number of the output's value
 
     Polynomial polynomial;
 
-   private:
+ private:
     ProgramBuilder& program_;
     std::vector<int> values_;
 };

@@ -22,7 +22,8 @@ Operand basis_output(const std::string& name, int size) { return make_operand({n
 Coefficients diagonal(int axes, const std::vector<double>& values) {
     const int size = static_cast<int>(values.size());
     std::vector<CoefficientEntry> entries;
-    for (int n = 0; n < size; ++n) entries.push_back({std::vector<int>(static_cast<std::size_t>(axes), n), values[static_cast<std::size_t>(n)]});
+    for (int n = 0; n < size; ++n)
+        entries.push_back({std::vector<int>(static_cast<std::size_t>(axes), n), values[static_cast<std::size_t>(n)]});
     return Coefficients::literal(std::vector<int>(static_cast<std::size_t>(axes), size), std::move(entries));
 }
 
@@ -32,12 +33,14 @@ int spread(ProgramBuilder& program, const std::string& rows, const std::string& 
     Assembly out(program, rows, basis_output(name, static_cast<int>(factors.size())));
     const int operand = out.operand(length);
     add_path(out.polynomial, {{operand, 0, "", -1}, {0, 0, "", 0}}, diagonal(1, factors), 1.0, {});
-    if (std::ranges::any_of(constants, [](double c) { return c != 0; })) add_path(out.polynomial, {{0, 0, "", 0}}, diagonal(1, constants), 1.0, {});
+    if (std::ranges::any_of(constants, [](double c) { return c != 0; }))
+        add_path(out.polynomial, {{0, 0, "", 0}}, diagonal(1, constants), 1.0, {});
     return out.finish();
 }
 
 /// factors[n] x product over values of value[n]; a value of one number counts for every n.
-int multiply(ProgramBuilder& program, const std::string& rows, const std::string& name, const std::vector<int>& values, const std::vector<double>& factors) {
+int multiply(ProgramBuilder& program, const std::string& rows, const std::string& name, const std::vector<int>& values,
+             const std::vector<double>& factors) {
     Assembly out(program, rows, basis_output(name, static_cast<int>(factors.size())));
     std::vector<Factor> path;
     int axes = 0;
@@ -65,17 +68,20 @@ int cutoff_value(ProgramBuilder& program, const RadialOptions& options, int leng
     return u.finish();
 }
 
-/// exp(-1/x) for x > 0, else 0. 1/x is kept below 1/tiny, where the value is 0 to any precision of use and the derivative does not overflow.
+/// exp(-1/x) for x > 0, else 0. 1/x is kept below 1/tiny, where the value is 0 to any precision of use and the derivative does not
+/// overflow.
 int smooth_step(ProgramBuilder& program, const std::string& name, int x) {
-    constexpr double tiny = 1.0 / 80;      // exp(-80) = 1.8e-35
+    constexpr double tiny = 1.0 / 80;  // exp(-80) = 1.8e-35
     const int above = program.apply(name + "_above", Function{FunctionKind::relu, 0}, program.affine(name + "_shifted", x, 1, -tiny));
     const int inverse = program.apply(name + "_inverse", power(-1), program.affine(name + "_kept", above, 1, tiny));
     const int value = program.apply(name + "_exp", Function{FunctionKind::exp, 0}, program.affine(name + "_negative", inverse, -1));
     const int inside = program.apply(name + "_inside", Function{FunctionKind::step, 0}, x);
-    return multiply(program, program.value(x).space, name, {inside, value}, std::vector<double>(static_cast<std::size_t>(program.value(x).size()), 1.0));
+    return multiply(program, program.value(x).space, name, {inside, value},
+                    std::vector<double>(static_cast<std::size_t>(program.value(x).size()), 1.0));
 }
 
-int basis_value(ProgramBuilder& program, const RadialOptions& options, int length, const std::vector<int>& cutoff, const std::string& name) {
+int basis_value(ProgramBuilder& program, const RadialOptions& options, int length, const std::vector<int>& cutoff,
+                const std::string& name) {
     const auto size = static_cast<std::size_t>(options.basis_size);
     std::vector<double> slopes(size), constants(size, 0.0), factors(size);
     auto with_cutoff = [&](std::vector<int> values) {
@@ -86,10 +92,11 @@ int basis_value(ProgramBuilder& program, const RadialOptions& options, int lengt
         const double prefactor = options.bessel_prefactor.value_or(std::sqrt(2 / options.cutoff));
         for (std::size_t n = 0; n < size; ++n) {
             slopes[n] = static_cast<double>(n + 1) * std::numbers::pi / options.cutoff;
-            factors[n] = prefactor * slopes[n];                             // sin(k d)/d = k sin(k d)/(k d)
+            factors[n] = prefactor * slopes[n];  // sin(k d)/d = k sin(k d)/(k d)
         }
         const int angles = spread(program, options.edges, "angles", length, slopes, constants);
-        return multiply(program, options.edges, name, with_cutoff({program.apply("sinc_of_angles", Function{FunctionKind::sinc, 0}, angles)}), factors);
+        return multiply(program, options.edges, name,
+                        with_cutoff({program.apply("sinc_of_angles", Function{FunctionKind::sinc, 0}, angles)}), factors);
     }
     const double intervals = options.open_ends ? options.basis_size + 1 : options.basis_size - 1;
     const double step = (options.cutoff - options.start) / intervals;
@@ -101,7 +108,8 @@ int basis_value(ProgramBuilder& program, const RadialOptions& options, int lengt
     if (options.basis == RadialBasis::gaussian) {
         const int exponent = multiply(program, options.edges, "exponents", {distance, distance}, std::vector<double>(size, -1.0));
         factors.assign(size, 1 / 1.12);
-        return multiply(program, options.edges, name, with_cutoff({program.apply("gaussians", Function{FunctionKind::exp, 0}, exponent)}), factors);
+        return multiply(program, options.edges, name, with_cutoff({program.apply("gaussians", Function{FunctionKind::exp, 0}, exponent)}),
+                        factors);
     }
     const int rising = smooth_step(program, "rising", program.affine("rising_argument", distance, 1, 1));
     const int falling = smooth_step(program, "falling", program.affine("falling_argument", distance, -1, 1));
@@ -110,8 +118,8 @@ int basis_value(ProgramBuilder& program, const RadialOptions& options, int lengt
 }
 
 /// Matrices with activations between them; the constant of an activation goes into the next matrix's scale.
-int perceptron(ProgramBuilder& program, const std::string& rows, int x, std::int64_t inputs, const std::vector<std::int64_t>& hidden, std::int64_t outputs,
-               const Activation& activation, bool fan_in, const std::string& name) {
+int perceptron(ProgramBuilder& program, const std::string& rows, int x, std::int64_t inputs, const std::vector<std::int64_t>& hidden,
+               std::int64_t outputs, const Activation& activation, bool fan_in, const std::string& name) {
     std::vector<std::int64_t> widths = {inputs};
     widths.insert(widths.end(), hidden.begin(), hidden.end());
     widths.push_back(outputs);
@@ -172,12 +180,13 @@ Program radial_network(const RadialOptions& options) {
     const bool matrices = options.outputs > 0;
     int output = basis_value(program, options, length, cutoff, matrices ? "basis" : options.output);
     if (matrices)
-        output = perceptron(program, options.edges, output, options.basis_size, options.hidden, options.outputs, options.activation, options.fan_in, options.output);
+        output = perceptron(program, options.edges, output, options.basis_size, options.hidden, options.outputs, options.activation,
+                            options.fan_in, options.output);
     return simplified(program.finish({output}));
 }
 
-Program multilayer_perceptron(std::int64_t inputs, const std::vector<std::int64_t>& hidden, std::int64_t outputs, const Activation& activation, bool fan_in,
-                              const std::string& rows) {
+Program multilayer_perceptron(std::int64_t inputs, const std::vector<std::int64_t>& hidden, std::int64_t outputs,
+                              const Activation& activation, bool fan_in, const std::string& rows) {
     ProgramBuilder program;
     const int x = program.input("x", rows, {{inputs, 1, {}}});
     return program.finish({perceptron(program, rows, x, inputs, hidden, outputs, activation, fan_in, "out")});

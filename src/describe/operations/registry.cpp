@@ -47,9 +47,7 @@ std::string OptionValues::where(std::string_view option) const { return operatio
 Irreps OptionValues::irreps(std::string_view option) const {
     try {
         return Irreps(std::string_view(text(option)));
-    } catch (const Error& error) {
-        throw Error(error.kind(), where(option) + ": " + error.what());
-    }
+    } catch (const Error& error) { throw Error(error.kind(), where(option) + ": " + error.what()); }
 }
 
 std::vector<Irrep> OptionValues::irrep_list(std::string_view option) const {
@@ -123,7 +121,8 @@ OptionTexts parse_option_lines(std::string_view text) {
         ++number;
         if (line.empty() || line.front() == '#') continue;
         const auto equals = line.find('=');
-        if (equals == std::string::npos) throw Error(ErrorKind::parse, "options, line " + std::to_string(number) + ": expected key=value, got '" + line + "'");
+        if (equals == std::string::npos)
+            throw Error(ErrorKind::parse, "options, line " + std::to_string(number) + ": expected key=value, got '" + line + "'");
         const std::string key(trimmed(std::string_view(line).substr(0, equals)));
         if (key.empty()) throw Error(ErrorKind::parse, "options, line " + std::to_string(number) + ": expected a key before '='");
         if (!options.emplace(key, trimmed(std::string_view(line).substr(equals + 1))).second)
@@ -148,10 +147,12 @@ std::string operations_json() {
     };
     auto option_json = [&](const OptionInfo& option) {
         return "{\"name\":" + quoted(option.name) + ",\"type\":" + quoted(option.type) + ",\"default\":" + quoted(option.default_value) +
-               ",\"required\":" + (option.required ? "true" : "false") + ",\"choices\":" + list(option.choices, quoted) + ",\"help\":" + quoted(option.help) + "}";
+               ",\"required\":" + (option.required ? "true" : "false") + ",\"choices\":" + list(option.choices, quoted) +
+               ",\"help\":" + quoted(option.help) + "}";
     };
     return list(operations(), [&](const OperationInfo& operation) {
-        return "{\"name\":" + quoted(operation.name) + ",\"help\":" + quoted(operation.help) + ",\"options\":" + list(operation.options, option_json) + "}";
+        return "{\"name\":" + quoted(operation.name) + ",\"help\":" + quoted(operation.help) +
+               ",\"options\":" + list(operation.options, option_json) + "}";
     });
 }
 
@@ -165,10 +166,8 @@ std::string operation_help(std::string_view name) {
     text = operation.name + ": " + operation.help + "\n";
     for (const OptionInfo& option : operation.options) {
         std::string about = option.choices.empty() ? option.type : joined(option.choices, "|");
-        if (option.required)
-            about += ", required";
-        else if (!option.default_value.empty())
-            about += ", default " + option.default_value;
+        if (option.required) about += ", required";
+        else if (!option.default_value.empty()) about += ", default " + option.default_value;
         text += "  " + padded(option.name, 22) + option.help + " (" + about + ")\n";
     }
     return text;

@@ -15,8 +15,8 @@ using OptionTexts = std::map<std::string, std::string, std::less<>>;
 
 struct OptionInfo {
     std::string name;
-    std::string type;               ///< irreps, segments, integer, number, boolean, choice, list (comma separated), text
-    std::string default_value;      ///< as text
+    std::string type;           ///< irreps, segments, integer, number, boolean, choice, list (comma separated), text
+    std::string default_value;  ///< as text
     bool required = false;
     std::vector<std::string> choices = {};
     std::string help;
@@ -31,8 +31,8 @@ struct OperationInfo {
 /// What can be built, in the order of docs/operations.md.
 const std::vector<OperationInfo>& operations();
 
-/// Throws Error(not_found) for an unknown operation (listing those there are) and Error(invalid_argument) for an unknown, missing or malformed option,
-/// naming it, what was expected and what came.
+/// Throws Error(not_found) for an unknown operation (listing those there are) and Error(invalid_argument) for an unknown, missing or
+/// malformed option, naming it, what was expected and what came.
 Description build_operation(std::string_view name, const OptionTexts& options);
 
 /// The same as JSON: [{"name", "help", "options": [{"name", "type", "default", "required", "choices", "help"}]}].

@@ -39,9 +39,10 @@ Polynomial rotation(const Irreps& irreps, const RotationOptions& options) {
                            make_operand(options.out, segments_of(irreps), Role::output)};
     for (std::size_t i = 0; i < irreps.size(); ++i) {
         const int segment = static_cast<int>(i), dim = irreps[i].irrep.dim();
-        const auto block = std::ranges::find_if(blocks, [&](Irrep irrep) { return same_matrix(irrep, irreps[i].irrep, options.matrix_per_irrep); });
+        const auto block =
+            std::ranges::find_if(blocks, [&](Irrep irrep) { return same_matrix(irrep, irreps[i].irrep, options.matrix_per_irrep); });
         const std::vector<std::pair<char, std::int64_t>> extents = {{'u', irreps[i].multiplicity}};
-        if (block == blocks.end())      // degree 0, or no channels
+        if (block == blocks.end())  // degree 0, or no channels
             add_path(polynomial, {{0, segment, "u", 0}, {2, segment, "u", 1}}, Coefficients::identity(dim), 1.0, extents);
         else
             add_path(polynomial, {{1, static_cast<int>(block - blocks.begin()), "", 0}, {0, segment, "u", 1}, {2, segment, "u", 2}},

@@ -8,9 +8,9 @@
 namespace clebsch {
 
 struct RotationOptions {
-    bool inverse = false;                ///< multiply by the transposed matrices
-    /// One matrix per distinct degree (proper rotations; degree 0 is left alone), or one per distinct irrep in sorted order (0e too), which also holds
-    /// inversions.
+    bool inverse = false;  ///< multiply by the transposed matrices
+    /// One matrix per distinct degree (proper rotations; degree 0 is left alone), or one per distinct irrep in sorted order (0e too), which
+    /// also holds inversions.
     bool matrix_per_irrep = false;
     std::string rows = "row";
     std::vector<Index> indices = {};

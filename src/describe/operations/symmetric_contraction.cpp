@@ -13,7 +13,8 @@ namespace {
 constexpr int largest_correlation = 8;
 
 std::int64_t common_channels(const Irreps& in, const Irreps& out) {
-    if (in.size() == 0 || out.size() == 0) fail("symmetric contraction: expected input and output irreps, got '" + to_text(in) + "' and '" + to_text(out) + "'");
+    if (in.size() == 0 || out.size() == 0)
+        fail("symmetric contraction: expected input and output irreps, got '" + to_text(in) + "' and '" + to_text(out) + "'");
     const std::int64_t channels = in[0].multiplicity;
     for (const Irreps* irreps : {&in, &out})
         for (const IrrepBlock& block : *irreps)
@@ -27,8 +28,9 @@ Polynomial without_paths(const Irreps& in, const Irreps& out, const ContractionO
     polynomial.rows = options.rows;
     polynomial.operands = {make_operand(options.x, segments_of(in), Role::input), make_operand(options.weights, {}, Role::input),
                            make_operand(options.out, segments_of(out), Role::output)};
-    for (const Index& index : options.indices) {      // shared weights need no species
-        const bool used = std::ranges::any_of(polynomial.operands, [&](const Operand& operand) { return std::ranges::count(operand.rows.via, index.name) > 0; });
+    for (const Index& index : options.indices) {  // shared weights need no species
+        const bool used = std::ranges::any_of(polynomial.operands,
+                                              [&](const Operand& operand) { return std::ranges::count(operand.rows.via, index.name) > 0; });
         if (used) polynomial.indices.push_back(index);
     }
     return polynomial;
@@ -49,7 +51,8 @@ void for_each_choice(int count, int length, Visit&& visit) {
 
 void check_correlation(int correlation) {
     if (correlation < 1 || correlation > largest_correlation)
-        fail("symmetric contraction: expected a correlation of 1 to " + std::to_string(largest_correlation) + ", got " + std::to_string(correlation));
+        fail("symmetric contraction: expected a correlation of 1 to " + std::to_string(largest_correlation) + ", got " +
+             std::to_string(correlation));
 }
 
 /// Segment and component within it of a component of all irreps in a row (one channel).
@@ -108,11 +111,13 @@ Polynomial symmetric_contraction(const Irreps& in, const Irreps& out, const Cont
     const std::int64_t channels = common_channels(in, out);
     const std::vector<Place> places = places_of(in);
     Polynomial polynomial = without_paths(in, out, options);
-    polynomial.operands[1].layout = Layout::ir_mul;      // (parameter, channel) in C order
+    polynomial.operands[1].layout = Layout::ir_mul;  // (parameter, channel) in C order
     for (const auto& [key, basis] : bases) {
         const auto [k, nu] = key;
-        const std::string where = "symmetric contraction, basis of output segment " + std::to_string(k) + " and correlation " + std::to_string(nu) + ": ";
-        if (k < 0 || static_cast<std::size_t>(k) >= out.size()) fail(where + "there are " + std::to_string(out.size()) + " output segments");
+        const std::string where =
+            "symmetric contraction, basis of output segment " + std::to_string(k) + " and correlation " + std::to_string(nu) + ": ";
+        if (k < 0 || static_cast<std::size_t>(k) >= out.size())
+            fail(where + "there are " + std::to_string(out.size()) + " output segments");
         check_correlation(nu);
         if (basis.parameters < 1) fail(where + "expected at least one parameter, got " + std::to_string(basis.parameters));
         const int dim = out[static_cast<std::size_t>(k)].irrep.dim();
@@ -124,10 +129,11 @@ Polynomial symmetric_contraction(const Irreps& in, const Irreps& out, const Cont
                 fail(where + "expected entries with " + std::to_string(nu + 2) + " indices, got " + std::to_string(entry.index.size()));
             std::vector<int> components(entry.index.begin(), entry.index.end() - 2);
             const int parameter = entry.index[static_cast<std::size_t>(nu)], m = entry.index[static_cast<std::size_t>(nu) + 1];
-            const bool inside = std::ranges::all_of(components, [&](int i) { return i >= 0 && static_cast<std::size_t>(i) < places.size(); });
+            const bool inside =
+                std::ranges::all_of(components, [&](int i) { return i >= 0 && static_cast<std::size_t>(i) < places.size(); });
             if (!inside || parameter < 0 || parameter >= basis.parameters || m < 0 || m >= dim)
-                fail(where + "expected components below " + std::to_string(places.size()) + ", parameters below " + std::to_string(basis.parameters) +
-                     " and output components below " + std::to_string(dim) + ", got an entry outside");
+                fail(where + "expected components below " + std::to_string(places.size()) + ", parameters below " +
+                     std::to_string(basis.parameters) + " and output components below " + std::to_string(dim) + ", got an entry outside");
             std::ranges::sort(components);
             std::vector<int> segments;
             CoefficientEntry sorted{{}, entry.value};

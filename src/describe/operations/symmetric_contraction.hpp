@@ -9,9 +9,9 @@
 
 namespace clebsch {
 
-/// A basis of one's own for one output irrep and one correlation: entries over the concatenated components of the input irreps (one channel: 0e+1o+2e has
-/// components 0..8), as MACE's U tensors hold them. Index: `correlation` input components, then the parameter, then the output's component. The tensor
-/// need not be symmetric: it meets equal factors, so only its symmetric part matters.
+/// A basis of one's own for one output irrep and one correlation: entries over the concatenated components of the input irreps (one
+/// channel: 0e+1o+2e has components 0..8), as MACE's U tensors hold them. Index: `correlation` input components, then the parameter, then
+/// the output's component. The tensor need not be symmetric: it meets equal factors, so only its symmetric part matters.
 struct ContractionBasis {
     int parameters = 0;
     std::vector<CoefficientEntry> entries;
@@ -29,12 +29,13 @@ struct ContractionOptions {
 
 /// out[u, c] = sum over correlations nu = 1..correlation, parameters p of w[species, p, u] times the p-th coupling of nu factors x[u] to c.
 /// All segments of `in` and of `out` have one multiplicity, the channels u. Irreps of `in` are distinct. Operands x, weights, out.
-/// Weights, in order: output segment; correlation ascending; non-decreasing choices of input irreps (sorted order, lexicographic); the coupling's
-/// number r of `symmetric(a,b,...;c;r)`. One segment of u channels each: a row is (parameter, channel) in C order.
+/// Weights, in order: output segment; correlation ascending; non-decreasing choices of input irreps (sorted order, lexicographic); the
+/// coupling's number r of `symmetric(a,b,...;c;r)`. One segment of u channels each: a row is (parameter, channel) in C order.
 Polynomial symmetric_contraction(const Irreps& in, const Irreps& out, int correlation, const ContractionOptions& options = {});
 
-/// The same with bases of one's own. Input irreps may repeat. Weights: one segment per (output segment, correlation ascending) that has a basis, of
-/// `parameters` components and u channels, components outer: (parameter, channel) in C order again.
-Polynomial symmetric_contraction(const Irreps& in, const Irreps& out, const ContractionBases& bases, const ContractionOptions& options = {});
+/// The same with bases of one's own. Input irreps may repeat. Weights: one segment per (output segment, correlation ascending) that has a
+/// basis, of `parameters` components and u channels, components outer: (parameter, channel) in C order again.
+Polynomial symmetric_contraction(const Irreps& in, const Irreps& out, const ContractionBases& bases,
+                                 const ContractionOptions& options = {});
 
 }  // namespace clebsch

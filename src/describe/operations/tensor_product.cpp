@@ -31,14 +31,19 @@ std::int64_t pairs(std::int64_t n) { return channel_product({n, n - 1}) / 2; }
 /// Terms that a sum over channels adds up (e3nn's num_elements).
 double terms_of(ChannelMode mode, std::int64_t m1, std::int64_t m2) {
     switch (mode) {
-        case ChannelMode::uvw: return static_cast<double>(m1) * static_cast<double>(m2);
-        case ChannelMode::uvu: return static_cast<double>(m2);
+        case ChannelMode::uvw:
+            return static_cast<double>(m1) * static_cast<double>(m2);
+        case ChannelMode::uvu:
+            return static_cast<double>(m2);
         case ChannelMode::uvv:
-        case ChannelMode::uuw: return static_cast<double>(m1);
-        case ChannelMode::u_less_vw: return static_cast<double>(pairs(m1));
+        case ChannelMode::uuw:
+            return static_cast<double>(m1);
+        case ChannelMode::u_less_vw:
+            return static_cast<double>(pairs(m1));
         case ChannelMode::uuu:
         case ChannelMode::uvuv:
-        case ChannelMode::uvu_less_v: break;
+        case ChannelMode::uvu_less_v:
+            break;
     }
     return 1;
 }
@@ -48,12 +53,13 @@ struct Multiplicities {
 };
 
 std::string describe(const Segment& segment) {
-    return std::to_string(segment.multiplicity) + "x" + (segment.irrep ? to_text(*segment.irrep) : "(" + std::to_string(segment.components) + ")");
+    return std::to_string(segment.multiplicity) + "x" +
+           (segment.irrep ? to_text(*segment.irrep) : "(" + std::to_string(segment.components) + ")");
 }
 
 /// The product of three operands' segments: validity of instructions, their factors, their paths.
 class ProductOfSegments {
-   public:
+ public:
     ProductOfSegments(const std::vector<Segment>& in1, const std::vector<Segment>& in2, const std::vector<Segment>& out,
                       const std::vector<Instruction>& instructions, const TensorProductOptions& options)
         : in1_(in1), in2_(in2), out_(out), instructions_(instructions), options_(options) {
@@ -75,7 +81,8 @@ class ProductOfSegments {
             const auto slot = static_cast<std::size_t>(instruction.out);
             double alpha = 1;
             if (options_.irrep_normalization == IrrepNormalization::component) alpha = out(instruction).components;
-            if (options_.irrep_normalization == IrrepNormalization::norm) alpha = double{1} * in1(instruction).components * in2(instruction).components;
+            if (options_.irrep_normalization == IrrepNormalization::norm)
+                alpha = double{1} * in1(instruction).components * in2(instruction).components;
             double x = 1;
             if (options_.path_normalization == PathNormalization::element) x = collected[slot];
             if (options_.path_normalization == PathNormalization::path) x = variance_of_sum(instruction) * count[slot];
@@ -106,7 +113,8 @@ class ProductOfSegments {
         for (std::size_t i = 0; i < instructions_.size(); ++i) {
             const Instruction& instruction = instructions_[i];
             const ModeLetters& letters = letters_of(instruction.mode);
-            std::vector<Factor> factors = {{0, instruction.in1, std::string(letters.in1), 0}, {1, instruction.in2, std::string(letters.in2), 1}};
+            std::vector<Factor> factors = {{0, instruction.in1, std::string(letters.in1), 0},
+                                           {1, instruction.in2, std::string(letters.in2), 1}};
             if (instruction.weighted) factors.push_back({2, weight_segment++, std::string(letters.weights), -1});
             const bool summed = instruction.mode == ChannelMode::uuw && !instruction.weighted;
             factors.push_back({weighted ? 3 : 2, instruction.out, summed ? "" : std::string(letters.out), 2});
@@ -116,7 +124,7 @@ class ProductOfSegments {
         return polynomial;
     }
 
-   private:
+ private:
     const std::vector<Segment>&in1_, &in2_, &out_;
     const std::vector<Instruction>& instructions_;
     const TensorProductOptions& options_;
@@ -137,8 +145,8 @@ class ProductOfSegments {
 
     static void check_variances(const char* which, const std::vector<double>& variances, const std::vector<Segment>& segments) {
         if (!variances.empty() && variances.size() != segments.size())
-            fail(std::string("tensor product: expected ") + std::to_string(segments.size()) + " variances of the " + which + " operand, one per segment, got " +
-                 std::to_string(variances.size()));
+            fail(std::string("tensor product: expected ") + std::to_string(segments.size()) + " variances of the " + which +
+                 " operand, one per segment, got " + std::to_string(variances.size()));
         for (double value : variances)
             if (!(value >= 0) || !std::isfinite(value))
                 fail(std::string("tensor product: expected variances of the ") + which + " operand that are finite and not negative, got " +
@@ -164,20 +172,31 @@ class ProductOfSegments {
             if (!holds) fail(where + "expected " + expected + ", got " + shapes);
         };
         switch (i.mode) {
-            case ChannelMode::uvw: break;
-            case ChannelMode::uvu: need(m.out == m.in1, "as many channels in the output as in the first input"); break;
-            case ChannelMode::uvv: need(m.out == m.in2, "as many channels in the output as in the second input"); break;
+            case ChannelMode::uvw:
+                break;
+            case ChannelMode::uvu:
+                need(m.out == m.in1, "as many channels in the output as in the first input");
+                break;
+            case ChannelMode::uvv:
+                need(m.out == m.in2, "as many channels in the output as in the second input");
+                break;
             case ChannelMode::uuw:
                 need(m.in1 == m.in2, "equal numbers of channels in both inputs");
                 need(i.weighted || m.out == 1, "one output channel where there are no weights");
                 break;
-            case ChannelMode::uuu: need(m.in1 == m.in2 && m.in2 == m.out, "equal numbers of channels"); break;
-            case ChannelMode::uvuv: need(m.out == channel_product({m.in1, m.in2}), "the product of the inputs' numbers of channels in the output"); break;
+            case ChannelMode::uuu:
+                need(m.in1 == m.in2 && m.in2 == m.out, "equal numbers of channels");
+                break;
+            case ChannelMode::uvuv:
+                need(m.out == channel_product({m.in1, m.in2}), "the product of the inputs' numbers of channels in the output");
+                break;
             case ChannelMode::uvu_less_v:
                 need(m.in1 == m.in2, "equal numbers of channels in both inputs");
                 need(m.out == pairs(m.in1), "m(m-1)/2 output channels");
                 break;
-            case ChannelMode::u_less_vw: need(m.in1 == m.in2, "equal numbers of channels in both inputs"); break;
+            case ChannelMode::u_less_vw:
+                need(m.in1 == m.in2, "equal numbers of channels in both inputs");
+                break;
         }
         if (!i.weighted && (i.mode == ChannelMode::uvw || i.mode == ChannelMode::u_less_vw))
             fail(where + "mode " + to_text(i.mode) + " needs weights");
@@ -224,7 +243,8 @@ std::vector<Instruction> parse_instructions(std::string_view text) {
         const std::string where = "instruction '" + line + "'";
         const std::vector<std::string> fields = split_fields(line, ',');
         if (fields.size() < 5 || fields.size() > 6)
-            fail(where + ": expected in1, in2, out, mode, weighted or plain, and perhaps a path weight; got " + std::to_string(fields.size()) + " fields");
+            fail(where + ": expected in1, in2, out, mode, weighted or plain, and perhaps a path weight; got " +
+                 std::to_string(fields.size()) + " fields");
         Instruction instruction;
         instruction.in1 = parse_integer<int>(fields[0], where);
         instruction.in2 = parse_integer<int>(fields[1], where);
@@ -240,14 +260,20 @@ std::vector<Instruction> parse_instructions(std::string_view text) {
 
 std::int64_t weight_count(ChannelMode mode, std::int64_t in1, std::int64_t in2, std::int64_t out) {
     switch (mode) {
-        case ChannelMode::uvw: return channel_product({in1, in2, out});
+        case ChannelMode::uvw:
+            return channel_product({in1, in2, out});
         case ChannelMode::uvu:
         case ChannelMode::uvv:
-        case ChannelMode::uvuv: return channel_product({in1, in2});
-        case ChannelMode::uuw: return channel_product({in1, out});
-        case ChannelMode::uuu: return in1;
-        case ChannelMode::uvu_less_v: return pairs(in1);
-        case ChannelMode::u_less_vw: return channel_product({pairs(in1), out});
+        case ChannelMode::uvuv:
+            return channel_product({in1, in2});
+        case ChannelMode::uuw:
+            return channel_product({in1, out});
+        case ChannelMode::uuu:
+            return in1;
+        case ChannelMode::uvu_less_v:
+            return pairs(in1);
+        case ChannelMode::u_less_vw:
+            return channel_product({pairs(in1), out});
     }
     return 0;
 }

@@ -24,7 +24,7 @@ double alpha_of_same(IrrepNormalization normalization, Irrep in, Irrep out) {
 /// The square of `in` is the tensor product of x with x.
 Polynomial square(const ProductPlan& plan, const TensorSquareOptions& options) {
     TensorProductOptions product;
-    product.irrep_normalization = IrrepNormalization::none;              // path weights hold it
+    product.irrep_normalization = IrrepNormalization::none;  // path weights hold it
     product.path_normalization = options.path_normalization;
     product.signs = options.signs;
     product.rows = options.rows;
@@ -36,7 +36,7 @@ Polynomial square(const ProductPlan& plan, const TensorSquareOptions& options) {
     product.out = options.out;
     Polynomial polynomial = tensor_product(plan, product);
     for (Path& path : polynomial.paths)
-        for (Factor& factor : path.factors) factor.operand = factor.operand == 0 ? 0 : factor.operand - 1;      // operand 1 was x again
+        for (Factor& factor : path.factors) factor.operand = factor.operand == 0 ? 0 : factor.operand - 1;  // operand 1 was x again
     polynomial.operands.erase(polynomial.operands.begin() + 1);
     validate(polynomial);
     return polynomial;

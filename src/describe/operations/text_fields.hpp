@@ -19,7 +19,8 @@ template <class T>
 T parse_integer(std::string_view text, const std::string& where) {
     T value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size() || text.empty()) fail(where + ": expected an integer, got '" + std::string(text) + "'");
+    if (error != std::errc{} || end != text.data() + text.size() || text.empty())
+        fail(where + ": expected an integer, got '" + std::string(text) + "'");
     return value;
 }
 
