@@ -238,14 +238,33 @@ class Plan:
         self, rows: Mapping[str, int] | None = None, out: Mapping[str, np.ndarray] | None = None, **arrays: np.ndarray
     ) -> Any:
         """Runs on arrays by name. `rows` gives the sizes of spaces that no input shows; `out` takes arrays to write into."""
-        data = _CallData(self.operation, self.dtypes, rows, arrays, out)
-        size = self.workspace_bytes(data.rows)
-        workspace = np.empty(size + 64, dtype=np.uint8)
-        address = workspace.ctypes.data
+        return self.bind(rows, out, **arrays)()
+
+    def bind(
+        self, rows: Mapping[str, int] | None = None, out: Mapping[str, np.ndarray] | None = None, **arrays: np.ndarray
+    ) -> BoundCall:
+        """A call whose arrays are checked once: calling it runs on what the arrays hold then, into the same outputs."""
+        return BoundCall(self, _CallData(self.operation, self.dtypes, rows, arrays, out))
+
+
+class BoundCall:
+    """A plan with its arrays and workspace. Not for several threads at once: they would share outputs and workspace."""
+
+    def __init__(self, plan: Plan, data: _CallData) -> None:
+        self._plan = plan
+        self._data = data
+        size = plan.workspace_bytes(data.rows)
+        self._workspace = np.empty(size + 64, dtype=np.uint8)
+        address = self._workspace.ctypes.data
         data.call.workspace = address + (-address) % 64
         data.call.workspace_bytes = size
-        call("clebsch_launch", self._handle, byref(data.call))
-        return data.result()
+        self._call = byref(data.call)
+        self._result = data.result()
+
+    def __call__(self) -> Any:
+        """Runs; one output: its array, several: a dict. The arrays are the same every time."""
+        call("clebsch_launch", self._plan._handle, self._call)
+        return self._result
 
 
 def _dtype_name(array: np.ndarray) -> str:
