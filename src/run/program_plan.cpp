@@ -7,6 +7,7 @@
 #include "describe/harmonics_chain.hpp"
 #include "run/program_memory.hpp"
 #include "run/program_step.hpp"
+#include "schedule/program_order.hpp"
 
 namespace clebsch {
 namespace {
@@ -108,9 +109,9 @@ struct ProgramPlan::Data {
 
 namespace {
 
-/// The first node of a program that needs arrays of the compute type gets copies of those that are stored otherwise: adds a value for each and
-/// lets all nodes use it. Returns pairs (argument, copy).
-std::vector<std::pair<int, int>> add_copies(Program& program, std::vector<DType>& dtypes, DType compute) {
+/// Functions and tapes want arrays of the compute type: adds a copy for every argument that one of them touches and that is stored otherwise, and lets
+/// all nodes use it. Returns pairs (argument, copy).
+std::vector<std::pair<int, int>> add_copies(Program& program, const std::vector<NodeGroup>& groups, std::vector<DType>& dtypes, DType compute) {
     std::vector<int> copy(program.values.size(), -1);
     std::vector<std::pair<int, int>> pairs;
     const auto need = [&](int value) {
@@ -122,10 +123,15 @@ std::vector<std::pair<int, int>> add_copies(Program& program, std::vector<DType>
         program.values.push_back(std::move(other));
         dtypes.push_back(compute);
     };
-    for (const Node& node : program.nodes) {
-        if (const auto* function = std::get_if<FunctionNode>(&node)) {
-            need(function->input);
-            need(function->output);
+    for (const NodeGroup& group : groups) {
+        for (const int n : group.nodes) {
+            const Node& node = program.nodes[at(n)];
+            if (const auto* function = std::get_if<FunctionNode>(&node)) {
+                need(function->input);
+                need(function->output);
+            } else if (group.lanes) {
+                for (const int value : std::get<PolynomialNode>(node).arguments) need(value);
+            }
         }
     }
     const auto use = [&](int& value) {
@@ -178,15 +184,26 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
         data->index_to.push_back(request.space_of(index.to));
     }
 
-    const auto copies = add_copies(data->program, request.dtypes, data->compute);
+    std::vector<NodeGroup> groups = order_nodes(data->program, options.fuse && options.family.empty());
+    const auto copies = add_copies(data->program, groups, request.dtypes, data->compute);
+    for (NodeGroup& group : groups)
+        for (int& value : group.stored)
+            for (const auto& [argument, copy] : copies)
+                if (value == argument) value = copy;
     const auto is_input = [&](int value) { return std::ranges::find(data->program.inputs, value) != data->program.inputs.end(); };
     for (const auto& [argument, copy] : copies)
         if (is_input(argument)) data->steps.push_back(make_conversion_step(request, argument, copy));
-    for (const Node& node : data->program.nodes) {
-        if (const auto* polynomial = std::get_if<PolynomialNode>(&node))
+    for (const NodeGroup& group : groups) {
+        const Node& first = data->program.nodes[at(group.nodes[0])];
+        if (group.lanes) {
+            std::vector<const Node*> nodes;
+            for (const int n : group.nodes) nodes.push_back(&data->program.nodes[at(n)]);
+            data->steps.push_back(make_lanes_step(request, nodes, group.stored));
+        } else if (const auto* polynomial = std::get_if<PolynomialNode>(&first)) {
             data->steps.push_back(make_polynomial_step(request, *polynomial));
-        else
-            data->steps.push_back(make_function_step(request, std::get<FunctionNode>(node)));
+        } else {
+            data->steps.push_back(make_function_step(request, std::get<FunctionNode>(first)));
+        }
     }
     for (const auto& [argument, copy] : copies)
         if (!is_input(argument)) data->steps.push_back(make_conversion_step(request, copy, argument));

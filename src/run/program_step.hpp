@@ -51,6 +51,8 @@ struct StepRequest {
 std::unique_ptr<ProgramStep> make_polynomial_step(const StepRequest& request, const PolynomialNode& node);
 /// Applies a function, both values stored in the compute type.
 std::unique_ptr<ProgramStep> make_function_step(const StepRequest& request, const FunctionNode& node);
+/// Runs nodes of one row space that suit lanes as one tape; all their values are stored in the compute type. `stored`: the values to write.
+std::unique_ptr<ProgramStep> make_lanes_step(const StepRequest& request, std::span<const Node* const> nodes, const std::vector<int>& stored);
 /// Copies a value into another one with the same numbers and space and another storage type.
 std::unique_ptr<ProgramStep> make_conversion_step(const StepRequest& request, int from, int to);
 
