@@ -1,4 +1,4 @@
-"""Symmetric contraction of mace-torch 0.3.16: seconds per call, forward and forward + gradient to x, as JSON lines. Usage: peer_mace.py NODES"""
+"""Symmetric contraction of mace-torch 0.3.16: seconds per call, forward and with the gradient to x, as JSON lines."""
 
 from __future__ import annotations
 

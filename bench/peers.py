@@ -1,5 +1,5 @@
-"""Clebsch beside the libraries people use today, on the same work in the same run, one core: e3nn (eager, TorchScript, torch.compile), sphericart,
-torch.mm and mace-torch. Prints medians of interleaved rounds and ratios; every contender is checked against float64 values first.
+"""Clebsch beside the libraries people use today, on the same work in the same run, one core: e3nn (eager, TorchScript,
+torch.compile), sphericart, torch.mm and mace-torch. Prints medians of interleaved rounds and ratios; every contender is checked against float64 values first.
 
     ./dev bench --peers                     # everything but torch.compile
     ./dev bench --peers --compile           # with it (a minute or two per problem to compile)
@@ -360,7 +360,9 @@ def contraction(mace_python: str | None, nodes: int = 200) -> dict[str, Any]:
 
     species = 7
     text = "128x0e+128x1o+128x2e+128x3o"
-    operation = clebsch.build("symmetric_contraction", in_=text, out="128x0e+128x1o", correlation=3, layout="ir_mul")
+    operation = clebsch.build(
+        "symmetric_contraction", in_=text, out="128x0e+128x1o", correlation=3, x_layout="ir_mul", out_layout="ir_mul"
+    )
     generator = np.random.default_rng(0)
     sizes = {operand.name: operand.row_size for operand in operation.inputs}
     arrays = {

@@ -1,0 +1,124 @@
+"""Live comparison with e3nn in float64: builders, channel modes and normalisations."""
+
+import itertools
+
+import clebsch
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+o3 = pytest.importorskip("e3nn.o3")
+
+
+@pytest.fixture(autouse=True)
+def _double() -> None:
+    torch.set_default_dtype(torch.float64)
+
+
+MODES = {
+    "uvw": ("3x1o", "2x1o", "4x1e"),
+    "uvu": ("3x1o", "2x1o", "3x1e"),
+    "uvv": ("3x1o", "2x1o", "2x1e"),
+    "uuw": ("3x1o", "3x1o", "4x1e"),
+    "uuu": ("3x1o", "3x1o", "3x1e"),
+    "uvuv": ("3x1o", "2x1o", "6x1e"),
+    "uvu<v": ("4x1o", "4x1o", "6x1e"),
+    "u<vw": ("4x1o", "4x1o", "3x1e"),
+}
+CASES = [
+    (mode, weighted, shared)
+    for mode, weighted, shared in itertools.product(MODES, (True, False), (True, False))
+    if weighted or mode not in ("uvw", "u<vw")
+]
+
+
+def assert_agrees(module: object) -> None:
+    report = clebsch.verify(module)
+    assert report.passed, f"\n{report}\n{report.operation.text}"
+
+
+@pytest.mark.parametrize(("mode", "weighted", "shared"), CASES)
+def test_channel_modes(mode: str, weighted: bool, shared: bool) -> None:
+    irreps = ("3x1o", "3x1o", "1x1e") if mode == "uuw" and not weighted else MODES[mode]
+    assert_agrees(o3.TensorProduct(*irreps, [(0, 0, 0, mode, weighted)], shared_weights=shared, internal_weights=False))
+
+
+@pytest.mark.parametrize(("irrep", "path"), itertools.product(("component", "norm", "none"), ("element", "path", "none")))
+def test_normalisations_as_the_builder_computes_them(irrep: str, path: str) -> None:
+    instructions = [
+        (0, 0, 0, "uvu", True, 1.0),
+        (0, 1, 1, "uvw", True, 1.0),
+        (1, 0, 1, "uvu", False, 2.0),
+        (1, 1, 0, "uvw", True, 1.0),
+        (1, 1, 0, "uvw", True, 0.0),
+    ]
+    irreps = ("2x0e+3x1o", "2x0e+1x1o", "2x0e+3x1o")
+    module = o3.TensorProduct(
+        *irreps,
+        instructions,
+        in1_var=[2.0, 3.0],
+        in2_var=[5.0, 7.0],
+        out_var=[11.0, 13.0],
+        irrep_normalization=irrep,
+        path_normalization=path,
+        shared_weights=False,
+        internal_weights=False,
+    )
+    operation = clebsch.build(
+        "tensor_product",
+        in1=irreps[0],
+        in2=irreps[1],
+        out=irreps[2],
+        instructions=";".join(f"{a},{b},{c},{m},{'weighted' if w else 'plain'},{p}" for a, b, c, m, w, p in instructions),
+        irrep_normalization=irrep,
+        path_normalization=path,
+        weights="per_row",
+        in1_variances="2,3",
+        in2_variances="5,7",
+        out_variances="11,13",
+    )
+    generator = np.random.default_rng(0)
+    arrays = {operand.name: generator.standard_normal((4, operand.row_size)) for operand in operation.inputs}
+    expected = module(*(torch.from_numpy(arrays[name]) for name in ("x", "y", "weights"))).numpy()
+    assert operation(**arrays) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(
+    "irreps",
+    [
+        ("8x0e+5x1o+2x2e", "1x0e+1x1o+1x2e", "4x0e+4x1o+3x2e"),
+        ("10x1o+10x1e+8x0e+8x0o", "1x0e+1x1o", "10x1o+10x1e+8x0e+8x0o"),
+        ("2x3o+1x4e", "1x2e+3x3o", "2x1o+1x5e+2x6e"),
+    ],
+)
+def test_fully_connected(irreps: tuple[str, str, str], shared: bool) -> None:
+    assert_agrees(o3.FullyConnectedTensorProduct(*irreps, shared_weights=shared, internal_weights=False))
+
+
+def test_full_and_elementwise() -> None:
+    assert_agrees(o3.FullTensorProduct("2x0e+1x1o", "1x1o+1x2e"))
+    assert_agrees(o3.ElementwiseTensorProduct("2x1o+1x0e", "1x0e+2x1o"))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_linear(shared: bool) -> None:
+    assert_agrees(o3.Linear("4x0e+2x1o+3x0e", "5x0e+2x1o", shared_weights=shared, internal_weights=False))
+
+
+@pytest.mark.parametrize("normalization", ["component", "norm", "integral"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_spherical_harmonics(normalization: str, normalize: bool) -> None:
+    assert_agrees(o3.SphericalHarmonics("0e+1o+2e+3o+4e+5o+6e", normalize, normalization))
+
+
+def test_verify_sees_a_difference() -> None:
+    class Doubled(o3.TensorProduct):
+        def forward(self, x, y, weight=None):  # noqa: ANN001, ANN202
+            return 2 * super().forward(x, y, weight)
+
+    report = clebsch.verify(Doubled("3x1o", "2x1o", "3x1e", [(0, 0, 0, "uvu", True)], shared_weights=False, internal_weights=False))
+    assert not report.passed
+    assert report.values == pytest.approx(0.5)
+    with pytest.raises(NotImplementedError, match="BatchNorm"):
+        clebsch.verify(torch.nn.BatchNorm1d(3))

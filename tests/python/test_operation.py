@@ -1,0 +1,213 @@
+"""Operations through the Python package: text, derivatives, plans, calls on arrays, errors."""
+
+import pickle
+import threading
+
+import clebsch
+import numpy as np
+import pytest
+
+NODES, EDGES = 6, 23
+
+
+def convolution(**options: object) -> clebsch.Operation:
+    return clebsch.build("convolution", in_="5x0e+3x1o", edge="0e+1o+2e", out="0e+1o", **options)
+
+
+def inputs(operation: clebsch.Operation, dtype: str = "float64", nodes: int = NODES, edges: int = EDGES) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(0)
+    rows = {"edge": edges, "node": nodes, None: 1}
+    arrays = {o.name: generator.standard_normal((rows[o.space], o.row_size)).astype(dtype) for o in operation.inputs}
+    if operation.indices:
+        arrays["sender"] = generator.integers(0, nodes, edges)
+        arrays["receiver"] = np.sort(generator.integers(0, nodes, edges))
+    return arrays
+
+
+def error(value: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.linalg.norm(value - expected) / np.linalg.norm(expected))
+
+
+def test_text_round_trip_hash_and_pickle() -> None:
+    operation = convolution()
+    again = clebsch.Operation(operation.text)
+    assert again == operation
+    assert again.hash == operation.hash
+    assert len(operation.hash) == 32
+    assert pickle.loads(pickle.dumps(operation)) == operation
+    assert "cg(" in operation.text
+    assert convolution(x_layout="ir_mul") != operation
+
+
+def test_operands_spaces_and_indices_are_listed() -> None:
+    operation = convolution()
+    assert set(operation.spaces) == {"edge", "node"}
+    assert [index.name for index in operation.indices] == ["sender", "receiver"]
+    assert operation.indices[1].sorted
+    x = operation.inputs[0]
+    assert (x.name, x.segments, x.row_size, x.space) == ("x", "5x0e+3x1o", 14, "node")
+    assert "x: 5x0e+3x1o @ node" in repr(operation)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-13), ("float32", 2e-6)])
+@pytest.mark.parametrize("layout", ["ir_mul", "mul_ir"])
+def test_calls_give_the_reference_forward_and_backward(dtype: str, bound: float, layout: str) -> None:
+    operation = convolution(x_layout=layout)
+    arrays = inputs(operation, dtype)
+    expected = operation.reference({"node": NODES}, **arrays)
+    assert error(operation(**arrays), expected) < bound
+    gradient = operation.vjp("x", "y", "weights")
+    arrays["out_cotangent"] = np.random.default_rng(1).standard_normal(expected.shape).astype(dtype)
+    results, references = gradient(**arrays), gradient.reference(**arrays)
+    assert set(results) == {"x_gradient", "y_gradient", "weights_gradient"}
+    for name, value in results.items():
+        assert value.dtype == dtype
+        assert error(value, references[name]) < bound
+
+
+def test_jvp_is_dual_to_vjp() -> None:
+    operation = convolution()
+    arrays = inputs(operation)
+    arrays["x_tangent"] = np.random.default_rng(2).standard_normal(arrays["x"].shape)
+
+    def run(derivative: clebsch.Operation) -> np.ndarray:
+        names = {operand.name for operand in derivative.inputs} | {index.name for index in derivative.indices}
+        return derivative({"node": NODES}, **{name: arrays[name] for name in names})
+
+    forward = run(operation.jvp("x"))
+    arrays["out_cotangent"] = np.random.default_rng(3).standard_normal(forward.shape)
+    backward = run(operation.vjp("x"))
+    assert np.vdot(arrays["out_cotangent"], forward) == pytest.approx(np.vdot(backward, arrays["x_tangent"]), rel=1e-12)
+
+
+def test_programs_run_and_differentiate() -> None:
+    operation = clebsch.build("spherical_harmonics", irreps="0e+1o+2e+3o", normalize=True)
+    vector = np.random.default_rng(0).standard_normal((40, 3))
+    vector[7] = 0
+    name = operation.inputs[0].name
+    values = operation(**{name: vector})
+    assert values == pytest.approx(operation.reference(**{name: vector}), abs=1e-13)
+    assert values[7] == pytest.approx([1] + [0] * 15)
+    cotangent = np.ones((40, 16))
+    result = operation.vjp(name)(**{name: vector, f"{operation.outputs[0].name}_cotangent": cotangent})
+    assert np.all(result[7] == 0)
+    step = 1e-6 * np.random.default_rng(1).standard_normal(vector.shape)
+    step[7] = 0
+    change = operation(**{name: vector + step}) - operation(**{name: vector - step})
+    assert np.sum(change) == pytest.approx(2 * np.vdot(result, step), rel=1e-6)
+
+
+def test_results_are_bitwise_equal_for_any_number_of_threads() -> None:
+    operation = convolution().vjp("x", "weights")
+    arrays = inputs(operation, "float32", nodes=100, edges=5000)
+    results = []
+    try:
+        for threads in (1, 2, 5):
+            clebsch.set_num_threads(threads)
+            results.append(operation(**arrays))
+    finally:
+        clebsch.set_num_threads(0)
+    for other in results[1:]:
+        for name, value in results[0].items():
+            assert np.array_equal(value, other[name])
+
+
+def test_one_plan_runs_in_several_threads() -> None:
+    operation = convolution()
+    plan = operation.plan("float64")
+    arrays = inputs(operation)
+    expected = plan({"node": NODES}, **arrays)
+    failures: list[int] = []
+
+    def work() -> None:
+        failures.extend(1 for _ in range(50) if not np.array_equal(plan({"node": NODES}, **arrays), expected))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_bound_calls_follow_their_arrays() -> None:
+    operation = convolution()
+    arrays = inputs(operation)
+    out = np.empty((NODES, operation.outputs[0].row_size))
+    call = operation.plan("float64").bind(out={"out": out}, **arrays)
+    call()
+    before = out.copy()
+    arrays["x"] *= 2
+    assert np.shares_memory(call(), out)
+    assert out == pytest.approx(2 * before)
+
+
+def test_strided_rows_masks_and_small_indices() -> None:
+    operation = convolution()
+    arrays = inputs(operation)
+    wide = np.zeros((NODES, 40))
+    wide[:, 3:17] = arrays["x"]
+    narrow = {**arrays, "x": wide[:, 3:17], "sender": arrays["sender"].astype(np.int32)}
+    assert np.array_equal(operation(**narrow), operation(**arrays))
+    kept = np.arange(EDGES) % 3 != 0
+    masked = {**arrays, "sender": np.where(kept, arrays["sender"], -1)}
+    fewer = {k: (v[kept] if len(v) == EDGES else v) for k, v in arrays.items()}
+    assert operation(**masked) == pytest.approx(operation(**fewer))
+
+
+def test_empty_graphs() -> None:
+    operation = convolution()
+    arrays = {o.name: np.zeros(({"edge": 0, "node": 3}[o.space], o.row_size)) for o in operation.inputs}
+    result = operation(sender=np.zeros(0, int), receiver=np.zeros(0, int), **arrays)
+    assert result.shape == (3, operation.outputs[0].row_size)
+    assert not result.any()
+
+
+BAD_CALLS = {
+    "wrong width": (lambda a: a.update(x=a["x"][:, :-1]), "x: expected shape"),
+    "wrong dtype": (lambda a: a.update(x=a["x"].astype(np.int64)), "int64"),
+    "missing array": (lambda a: a.pop("weights"), "weights"),
+    "unknown array": (lambda a: a.update(z=a["x"]), "'z'"),
+    "rows that differ": (lambda a: a.update(y=a["y"][:-1]), "expected 23 rows of space 'edge'"),
+    "index out of range": (lambda a: a.update(sender=a["sender"] + NODES), "sender"),
+    "unsorted receivers": (lambda a: a.update(receiver=a["receiver"][::-1].copy()), "receiver"),
+    "float index": (lambda a: a.update(sender=a["sender"] * 1.0), "integer"),
+    "index of two dimensions": (lambda a: a.update(sender=a["sender"][None]), "1-D"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CALLS)
+def test_bad_calls_name_the_operand(case: str) -> None:
+    change, message = BAD_CALLS[case]
+    operation = convolution()
+    arrays = inputs(operation)
+    change(arrays)
+    with pytest.raises(ValueError, match=message):
+        operation(**arrays)
+
+
+def test_bad_descriptions_are_refused() -> None:
+    with pytest.raises(clebsch.ClebschError, match="line"):
+        clebsch.Operation("clebsch polynomial 0\nnonsense")
+    with pytest.raises(clebsch.ClebschError):
+        clebsch.Operation("")
+    with pytest.raises(FileNotFoundError, match="convolution"):
+        clebsch.build("convolutoin")
+    with pytest.raises(clebsch.ClebschError, match="edge"):
+        clebsch.build("convolution", in_="1x0e", out="0e")
+    with pytest.raises(clebsch.ClebschError, match="colour"):
+        convolution(colour="red")
+    with pytest.raises(clebsch.ClebschError, match="nothing"):
+        convolution().vjp("nothing")
+    with pytest.raises(clebsch.ClebschError, match="float16"):
+        convolution().plan("int8")
+    with pytest.raises(clebsch.ClebschError, match="kernel family"):
+        convolution().plan(kernel="fast")
+    with pytest.raises(ValueError, match="sparc"):
+        convolution().plan(instruction_set="sparc")
+
+
+def test_explain_names_the_kernel_and_builders_describe_themselves() -> None:
+    assert "fold" in convolution().explain()
+    for name, builder in clebsch.builders().items():
+        assert builder["help"], name
