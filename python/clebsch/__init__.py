@@ -60,7 +60,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(graph, name)
     if name == "verify":
-        from .verify import verify
+        from ._verify import verify
 
         return verify
     raise AttributeError(f"module 'clebsch' has no attribute {name!r}")

@@ -43,7 +43,7 @@ def test_channel_modes(mode: str, weighted: bool, shared: bool) -> None:
     assert_agrees(o3.TensorProduct(*irreps, [(0, 0, 0, mode, weighted)], shared_weights=shared, internal_weights=False))
 
 
-@pytest.mark.parametrize(("irrep", "path"), itertools.product(("component", "norm", "none"), ("element", "path", "none")))
+@pytest.mark.parametrize(("irrep", "path"), list(itertools.product(("component", "norm", "none"), ("element", "path", "none"))))
 def test_normalisations_as_the_builder_computes_them(irrep: str, path: str) -> None:
     instructions = [
         (0, 0, 0, "uvu", True, 1.0),
