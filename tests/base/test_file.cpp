@@ -1,0 +1,53 @@
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+
+using namespace clebsch;
+namespace fs = std::filesystem;
+
+TEST_CASE("files are read whole, within the limit, and written all or nothing") {
+    const fs::path folder = fs::temp_directory_path() / ("clebsch-file-" + std::to_string(::getpid()));
+    fs::create_directories(folder);
+    const fs::path path = folder / "data";
+    const std::string content = std::string("a\0b", 3) + std::string(200'000, 'x');
+    write_file(path, content);
+    CHECK(read_file(path) == content);
+    CHECK(read_file(path, static_cast<std::int64_t>(content.size())) == content);
+    CHECK_THROWS_WITH_AS(read_file(path, 1000), doctest::Contains("larger than the limit of 1000 bytes"), Error);
+    write_file(path, "new");
+    CHECK(read_file(path) == "new");
+    CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 1);  // no temporary file stays
+    const fs::path empty = folder / "empty";
+    write_file(empty, "");
+    CHECK(read_file(empty).empty());
+    CHECK(read_file("/proc/self/status").find("Name:") == 0);  // a file whose size the system does not tell
+
+    for (const auto& [bad, kind] : {std::pair<fs::path, ErrorKind>{folder / "absent", ErrorKind::not_found},
+                                    {path / "below", ErrorKind::not_found},
+                                    {folder, ErrorKind::io}}) {
+        try {
+            read_file(bad);
+            FAIL_CHECK("read " << bad.string());
+        } catch (const Error& error) {
+            CHECK(error.kind() == kind);
+            CHECK(std::string(error.what()).find(bad.string()) != std::string::npos);
+        }
+    }
+    CHECK_THROWS_AS(write_file(folder / "absent" / "data", "x"), Error);
+    CHECK_THROWS_AS(write_file(folder, "x"), Error);
+    fs::remove_all(folder);
+}
+
+TEST_CASE("text from files is shown harmless: cut and escaped") {
+    CHECK(printable("plain text") == "plain text");
+    CHECK(printable("\x1b[31m\n\xff") == "\\x1b[31m\\x0a\\xff");
+    CHECK(in_quotes(std::string(100, 'a'), 3) == "'aaa...'");
+    CHECK_THROWS_WITH_AS(fail_at_line("a.xyz", 3, "bad"), "file 'a.xyz', line 3: bad", Error);
+    CHECK_THROWS_WITH_AS(fail_at_byte("a.npy", 0, "bad"), "file 'a.npy', byte 0: bad", Error);
+}
