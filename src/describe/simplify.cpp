@@ -47,6 +47,33 @@ class SymmetricAxes {
     std::vector<int> literal_;
 };
 
+/// A literal without its axes of extent 1; a number becomes a part of the scale.
+void drop_unit_axes(Path& path) {
+    const std::vector<int>& shape = path.coefficients.shape();
+    if (!path.coefficients.name().empty() || (!shape.empty() && std::ranges::find(shape, 1) == shape.end())) return;
+    std::vector<int> kept, position(shape.size(), -1);
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        if (shape[axis] == 1) continue;
+        position[axis] = static_cast<int>(kept.size());
+        kept.push_back(shape[axis]);
+    }
+    for (Factor& factor : path.factors)
+        if (factor.axis >= 0) factor.axis = position[static_cast<std::size_t>(factor.axis)];
+    if (kept.empty()) {
+        for (const CoefficientEntry& entry : path.coefficients.entries()) path.scale *= entry.value;      // not zero, so exactly one
+        path.coefficients = {};
+        return;
+    }
+    std::vector<CoefficientEntry> entries = path.coefficients.entries();
+    for (CoefficientEntry& entry : entries) {
+        std::vector<int> index;
+        for (std::size_t axis = 0; axis < shape.size(); ++axis)
+            if (position[axis] >= 0) index.push_back(entry.index[axis]);
+        entry.index = std::move(index);
+    }
+    path.coefficients = Coefficients::literal(std::move(kept), std::move(entries));
+}
+
 /// Gives every factor the smallest axis it may have, in the order of the factors.
 void order_axes(Path& path, const std::vector<int>& symmetric) {
     std::vector<Factor>& factors = path.factors;
@@ -235,6 +262,7 @@ std::vector<Path> simplified_paths(const Polynomial& polynomial) {
     position.reserve(polynomial.paths.size());
     for (Path path : polynomial.paths) {
         if (is_zero(path)) continue;
+        drop_unit_axes(path);
         const std::vector<int>& symmetric = symmetric_axes.of(path.coefficients);
         std::string key = make_canonical(path, symmetric);
         if (cancels(path, symmetric)) continue;

@@ -307,6 +307,36 @@ Program random_program(Source& source) {
     return program;
 }
 
+Program random_chain(Source& source) {
+    Program program;
+    program.indices = graph_indices;
+    for (const char* name : {"x", "y"}) {
+        program.inputs.push_back(static_cast<int>(program.values.size()));
+        program.values.push_back({name, "edge", random_segments(source), random_layout(source)});
+    }
+    for (int n = 0; n < 2; ++n) {
+        PolynomialNode node;
+        node.polynomial.rows = "edge";
+        const int known = static_cast<int>(program.values.size());
+        for (int i = 0; i < 2; ++i) {
+            node.arguments.push_back(i == 0 ? known - 1 : source.below(known));
+            const Value& value = program.values[static_cast<std::size_t>(node.arguments.back())];
+            node.polynomial.operands.push_back({"a" + std::to_string(i), value.segments, value.layout, Role::input, each_row()});
+        }
+        const Value result{"z" + std::to_string(n), "edge", random_segments(source), random_layout(source)};
+        node.polynomial.operands.push_back({"b", result.segments, result.layout, Role::output, each_row()});
+        node.arguments.push_back(known);
+        program.values.push_back(result);
+        while (node.polynomial.paths.size() < 3) {          // products of products grow quickly: at most two factors
+            add_random_paths(node.polynomial, 1, source);
+            if (node.polynomial.paths.back().factors.size() > 3) node.polynomial.paths.pop_back();
+        }
+        program.nodes.emplace_back(std::move(node));
+    }
+    program.outputs = {static_cast<int>(program.values.size()) - 1, static_cast<int>(program.values.size()) - 2};
+    return program;
+}
+
 Deviations check(const Polynomial& polynomial, const Names& inputs, const ReferenceInputs& call, Source& source) {
     return check_any(polynomial, inputs, call, source);
 }

@@ -58,6 +58,9 @@ Polynomial random_polynomial(Source& source);
 /// Polynomials and smooth functions over values of all spaces; values are used several times.
 Program random_program(Source& source);
 
+/// A program of polynomials over edges alone, whose values are all addressed by `each`.
+Program random_chain(Source& source);
+
 /// Names of 1 to all inputs of floating-point kind.
 template <class Description>
 Names random_inputs(const Description& description, Source& source) {
