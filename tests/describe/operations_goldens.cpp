@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "describe/derivative.hpp"
@@ -389,4 +390,21 @@ TEST_CASE("convolutions: gather, tensor product, scatter, on a graph with repeat
         ++second_derivatives;
     }
     CHECK(second_derivatives == 3);
+}
+
+TEST_CASE("a symmetric contraction in MACE's own basis, with MACE's weights one correlation after another") {
+    std::ifstream file(CLEBSCH_TEST_DATA "/mace_contraction.json");
+    REQUIRE(file);
+    const json expected = json::parse(file);
+    const Description description = build_operation(
+        "symmetric_contraction",
+        {{"in", text(expected.at("irreps_in"))}, {"out", text(expected.at("irreps_out"))}, {"bases", text(expected.at("bases"))}});
+    ReferenceInputs call;
+    const auto species = expected.at("species").get<std::vector<std::int64_t>>();
+    const auto nodes = static_cast<std::int64_t>(species.size()), elements = expected.at("elements").get<std::int64_t>();
+    call.rows = {{"node", nodes}, {"element", elements}};
+    call.indices["species"] = species;
+    for (const Value& value : inputs_of(description))
+        call.arrays[value.name] = value.name == "x" ? golden(0, nodes * value.size()) : golden(2, elements * value.size());
+    check(compare(description, call, "out", {{"x", "grad_x"}, {"weights", "grad_weight"}}, expected), 3);
 }

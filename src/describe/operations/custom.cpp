@@ -13,7 +13,8 @@ std::vector<Segment> parse_segments(std::string_view text, const std::string& wh
             for (const Segment& segment : segments_of(Irreps(std::string_view(field)))) segments.push_back(segment);
             continue;
         }
-        const std::string where = what + ", segment '" + field + "'";
+        std::string where = what;
+        where.append(", segment '").append(field).append("'");
         const std::string_view inside = std::string_view(field).substr(open + 2, field.size() - open - 3);
         segments.push_back({parse_integer<std::int64_t>(trimmed(std::string_view(field).substr(0, open)), where),
                             parse_integer<int>(trimmed(inside), where),
@@ -29,11 +30,13 @@ std::vector<CoefficientEntry> parse_entries(std::string_view text, const std::st
     for (const std::string& field : split_fields(text, ' ')) {
         if (field.empty()) continue;
         const auto colon = field.find(':');
-        if (colon == std::string::npos) fail(what + ": expected entries such as 0,1,2:0.5, got '" + field + "'");
+        std::string where = what;
+        where.append(", entry '").append(field).append("'");
+        if (colon == std::string::npos) fail(where + ": expected indices and a value, such as 0,1,2:0.5");
         CoefficientEntry entry;
         for (const std::string& index : split_fields(std::string_view(field).substr(0, colon), ','))
-            entry.index.push_back(parse_integer<int>(index, what + ", entry '" + field + "'"));
-        entry.value = parse_number(std::string_view(field).substr(colon + 1), what + ", entry '" + field + "'");
+            entry.index.push_back(parse_integer<int>(index, where));
+        entry.value = parse_number(std::string_view(field).substr(colon + 1), where);
         entries.push_back(std::move(entry));
     }
     return entries;

@@ -37,6 +37,7 @@ Polynomial spherical_harmonics(const Irreps& irreps, const HarmonicsOptions& opt
     for (std::size_t i = 0; i < irreps.size(); ++i) {
         const int degree = irreps[i].irrep.degree;
         std::vector<Factor> factors;
+        factors.reserve(static_cast<std::size_t>(degree) + 1);
         for (int n = 0; n < degree; ++n) factors.push_back({0, 0, "", n});
         factors.push_back({1, static_cast<int>(i), "u", degree});
         add_path(polynomial, std::move(factors), Coefficients::harmonic(degree), harmonics_scale(degree, options.normalization),

@@ -112,8 +112,9 @@ std::vector<Problem> all_problems() {
                                   {"6e", "3e", "6e"},
                                   {"7e", "4e", "7e"},
                                   {"7e", "7e", "7e"}}) {
-        const std::string x = a, y = b, out = c;
-        problems.push_back({"roofline-" + x + "-" + y + "-" + out, Kind::product, "128x" + x, "1x" + y, out, "one path, 128 channels"});
+        std::string label = "roofline-";
+        label.append(a).append("-").append(b).append("-").append(c);
+        problems.push_back({label, Kind::product, std::string("128x") + a, std::string("1x") + b, c, "one path, 128 channels"});
     }
     for (int lmax : {2, 3})
         for (int channels : {64, 128, 256, 512, 1024})

@@ -67,6 +67,7 @@ int ProgramBuilder::affine(const std::string& name, int number, double factor, d
         const std::vector<std::pair<char, std::int64_t>> extents = {{'u', from.segments[i].multiplicity}};
         add_path(polynomial, {{0, segment, "u", 0}, {1, segment, "u", 1}}, Coefficients::identity(components), factor, extents);
         std::vector<CoefficientEntry> ones;
+        ones.reserve(static_cast<std::size_t>(components));
         for (int m = 0; m < components; ++m) ones.push_back({{m}, 1.0});
         add_path(polynomial, {{1, segment, "u", 0}}, Coefficients::literal({components}, std::move(ones)), constant, extents);
     }

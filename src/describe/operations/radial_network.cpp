@@ -22,6 +22,7 @@ Operand basis_output(const std::string& name, int size) { return make_operand({n
 Coefficients diagonal(int axes, const std::vector<double>& values) {
     const int size = static_cast<int>(values.size());
     std::vector<CoefficientEntry> entries;
+    entries.reserve(values.size());
     for (int n = 0; n < size; ++n)
         entries.push_back({std::vector<int>(static_cast<std::size_t>(axes), n), values[static_cast<std::size_t>(n)]});
     return Coefficients::literal(std::vector<int>(static_cast<std::size_t>(axes), size), std::move(entries));

@@ -70,7 +70,7 @@ bool OptionValues::boolean(std::string_view option) const {
 }
 
 std::string OptionValues::choice(std::string_view option) const {
-    const std::string value = text(option);
+    std::string value = text(option);
     const OptionInfo& about = info(option);
     if (std::ranges::find(about.choices, value) == about.choices.end())
         fail(where(option) + ": expected " + joined(about.choices, " or ") + ", got '" + value + "'");
@@ -105,8 +105,10 @@ Description build_operation(std::string_view name, const OptionTexts& options) {
     std::vector<std::string> known;
     for (const OptionInfo& option : entry.info.options) {
         known.push_back(option.name);
-        if (option.required && !options.contains(option.name))
-            fail(entry.info.name + ": option " + option.name + " (" + option.type + ") is required: " + option.help);
+        if (!option.required || options.contains(option.name)) continue;
+        std::string message = entry.info.name;
+        fail(
+            message.append(": option ").append(option.name).append(" (").append(option.type).append(") is required: ").append(option.help));
     }
     for (const auto& [key, value] : options)
         if (std::ranges::find(known, key) == known.end())

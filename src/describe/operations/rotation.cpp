@@ -30,6 +30,7 @@ std::vector<Irrep> rotation_blocks(const Irreps& irreps, bool matrix_per_irrep) 
 Polynomial rotation(const Irreps& irreps, const RotationOptions& options) {
     const std::vector<Irrep> blocks = rotation_blocks(irreps, options.matrix_per_irrep);
     std::vector<Segment> matrices;
+    matrices.reserve(blocks.size());
     for (Irrep irrep : blocks) matrices.push_back({1, irrep.dim() * irrep.dim(), {}});
 
     Polynomial polynomial;
