@@ -1,5 +1,6 @@
 """Clebsch beside the libraries people use today, on the same work in the same run, one core: e3nn (eager, TorchScript,
-torch.compile), sphericart, torch.mm and mace-torch. Prints medians of interleaved rounds and ratios; every contender is checked against float64 values first.
+torch.compile), sphericart, torch.mm and mace-torch. Prints medians of interleaved rounds and ratios; every contender is
+checked against float64 values first.
 
     ./dev bench --peers                     # everything but torch.compile
     ./dev bench --peers --compile           # with it (a minute or two per problem to compile)

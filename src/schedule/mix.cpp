@@ -331,6 +331,7 @@ class Packer {
             for (const Term& term : list) push_term(entry, term);
             finish(entry, m, product, key, target_letters);
         }
+        store_first_of_each(m, step.first_entry, target_letters);
         step.entries = static_cast<int>(entries.size()) - step.first_entry;
         push(MixStepKind::product, products, step);
         return true;
@@ -359,6 +360,7 @@ class Packer {
             push_term(entry, {.coefficient = 1.0, .scalars = {}});
             finish(entry, m, product, key, letters);
         }
+        store_first_of_each(m, step.first_entry, letters);
         step.entries = static_cast<int>(entries.size()) - step.first_entry;
         push(MixStepKind::product, products, step);
         return true;
@@ -373,6 +375,15 @@ class Packer {
         }
         multiply_adds += static_cast<double>(entry.outer * entry.inner);
         entries.push_back(entry);
+    }
+
+    /// Where the entries from `first` on are all that is ever written to their output segment, the first into each component stores.
+    void store_first_of_each(const MatrixPath& m, int first, const Letters& letters) {
+        const Factor& output = m.path->output();
+        std::set<std::int64_t> written;
+        for (std::size_t e = static_cast<std::size_t>(first); e < entries.size(); ++e) written.insert(entries[e].to.offset);
+        if (output.channels != letters || static_cast<int>(written.size()) != segment(output).components || !claim(output)) return;
+        for (std::size_t e = static_cast<std::size_t>(first); e < entries.size(); ++e) entries[e].store = written.erase(entries[e].to.offset) != 0;
     }
 
     bool claim(const Factor& output) {

@@ -29,80 +29,153 @@ struct Rows {
     }
 };
 
-/// sum or update over one run of inner numbers.
-template <class T, int Vectors>
+/// Rows a product handles at a time, and entries with one target that it adds up in registers.
+constexpr int product_rows = 64, product_entries = 8;
+
+/// The scalar factor of an entry for `count` rows.
+template <class T>
+void scales_of(const MixView& program, const MixEntry& entry, const Rows<T>& rows, int first_row, int count, T* scale) {
+    for (int r = 0; r < count; ++r) scale[r] = T(0);
+    for (int t = 0; t < entry.terms; ++t) {
+        const MixScalarTerm& term = program.term[entry.first_term + t];
+        const T coefficient = T(term.coefficient);
+        if (term.count == 1) {
+            const MixNumbers& number = program.scalar[term.first];
+            for (int r = 0; r < count; ++r) scale[r] += coefficient * rows.at(number.operand, first_row + r)[number.offset];
+            continue;
+        }
+        for (int r = 0; r < count; ++r) {
+            T value = coefficient;
+            for (int s = 0; s < term.count; ++s) {
+                const MixNumbers& number = program.scalar[term.first + s];
+                value *= rows.at(number.operand, first_row + r)[number.offset];
+            }
+            scale[r] += value;
+        }
+    }
+}
+
+/// Sum or update over one run of inner numbers. Vectors of stride 0 are one number.
+template <class T, int Vectors, bool Contiguous>
 CLEBSCH_INLINE T inner_loop(T* to, bool summed, bool store_it, std::int64_t inner, const T* const* v, const std::int64_t* stride, T scale) {
     constexpr int lanes = lanes_of<T>;
-    Vector<T> total{};
     const Vector<T> factor = broadcast<T>(scale);
-    for (std::int64_t n = 0; n < inner; n += lanes) {
-        const int left = inner - n < lanes ? int(inner - n) : lanes;
+    const auto product = [&](std::int64_t n, int left) {
         Vector<T> value = factor;
 #pragma GCC unroll 4
         for (int k = 0; k < Vectors; ++k) {
-            if (stride[k] == 0) value *= broadcast<T>(v[k][0]);
-            else value *= left == lanes ? load<T>(v[k] + n) : load_first<T>(v[k] + n, left);
+            if (!Contiguous && stride[k] == 0) value *= broadcast<T>(v[k][0]);
+            else value *= left >= lanes ? load<T>(v[k] + n) : load_first<T>(v[k] + n, left);
         }
-        if (summed) {
-            if (left < lanes)
-                for (int l = left; l < lanes; ++l) value[l] = T(0);
-            total += value;
-        } else if (left == lanes) {
-            store<T>(to + n, store_it ? value : load<T>(to + n) + value);
+        return value;
+    };
+    const std::int64_t whole = inner / lanes * lanes;
+    const int left = int(inner - whole);
+    if (!summed) {
+        if (store_it) {
+            for (std::int64_t n = 0; n < whole; n += lanes) store<T>(to + n, product(n, lanes));
+            if (left > 0) store_first<T>(to + whole, product(whole, left), left);
         } else {
-            store_first<T>(to + n, store_it ? value : load_first<T>(to + n, left) + value, left);
+            for (std::int64_t n = 0; n < whole; n += lanes) store<T>(to + n, load<T>(to + n) + product(n, lanes));
+            if (left > 0) store_first<T>(to + whole, load_first<T>(to + whole, left) + product(whole, left), left);
         }
+        return T(0);
     }
+    Vector<T> total{};
+    for (std::int64_t n = 0; n < whole; n += lanes) total += product(n, lanes);
     T sum = T(0);
-    if (summed)
-        for (int l = 0; l < lanes; ++l) sum += total[l];
+    if (left > 0) {
+        const Vector<T> last = product(whole, left);
+        for (int l = 0; l < left; ++l) sum += last[l];
+    }
+    for (int l = 0; l < lanes; ++l) sum += total[l];
     return sum;
 }
 
 template <class T, int Vectors>
-void run_entry(const MixEntry& entry, const Rows<T>& rows, int row, T scale) {
-    const T* start[mix_vectors];
-    std::int64_t stride[mix_vectors];
-    for (int k = 0; k < Vectors; ++k) {
-        start[k] = rows.at(entry.vector[k].operand, row) + entry.vector[k].offset;
-        stride[k] = entry.vector[k].inner_stride;
-    }
-    T* to = rows.at(entry.to.operand, row) + entry.to.offset;
+void run_entry(const MixEntry& entry, const Rows<T>& rows, int first_row, int count, const T* scale) {
     const bool summed = entry.to.inner_stride == 0;
-    bool store_it = entry.store;
-    for (std::int64_t o = 0; o < entry.outer; ++o) {
-        const T* v[mix_vectors];
-        for (int k = 0; k < Vectors; ++k) v[k] = start[k] + o * entry.vector[k].outer_stride;
-        T* target = to + o * entry.to.outer_stride;
-        const T sum = inner_loop<T, Vectors>(target, summed, store_it, entry.inner, v, stride, scale);
-        if (summed) *target = store_it ? sum : *target + sum;
-        if (entry.to.outer_stride == 0) store_it = false;
+    std::int64_t stride[mix_vectors] = {};
+    bool contiguous = true;
+    for (int k = 0; k < Vectors; ++k) {
+        stride[k] = entry.vector[k].inner_stride;
+        contiguous = contiguous && stride[k] == 1;
+    }
+    for (int r = 0; r < count; ++r) {
+        T* to = rows.at(entry.to.operand, first_row + r) + entry.to.offset;
+        const T* start[mix_vectors];
+        for (int k = 0; k < Vectors; ++k) start[k] = rows.at(entry.vector[k].operand, first_row + r) + entry.vector[k].offset;
+        bool store_it = entry.store;
+        for (std::int64_t o = 0; o < entry.outer; ++o) {
+            const T* v[mix_vectors];
+            for (int k = 0; k < Vectors; ++k) v[k] = start[k] + o * entry.vector[k].outer_stride;
+            T* target = to + o * entry.to.outer_stride;
+            const T sum = contiguous ? inner_loop<T, Vectors, true>(target, summed, store_it, entry.inner, v, stride, scale[r])
+                                     : inner_loop<T, Vectors, false>(target, summed, store_it, entry.inner, v, stride, scale[r]);
+            if (summed) *target = store_it ? sum : *target + sum;
+            if (entry.to.outer_stride == 0) store_it = false;
+        }
+    }
+}
+
+/// Whether an entry is scale * one contiguous vector into contiguous numbers.
+bool is_plain(const MixEntry& entry) {
+    return entry.vectors == 1 && entry.outer == 1 && entry.to.inner_stride == 1 && entry.vector[0].inner_stride == 1;
+}
+
+/// Plain entries with one target: their sum is made in registers.
+template <class T>
+void run_plain(const MixEntry* entries, int count, const Rows<T>& rows, int first_row, int row_count, const T (*scale)[product_rows]) {
+    constexpr int lanes = lanes_of<T>;
+    const std::int64_t inner = entries[0].inner, whole = inner / lanes * lanes;
+    const int left = int(inner - whole);
+    for (int r = 0; r < row_count; ++r) {
+        T* to = rows.at(entries[0].to.operand, first_row + r) + entries[0].to.offset;
+        const T* v[product_entries];
+        Vector<T> factor[product_entries];
+        for (int e = 0; e < count; ++e) {
+            v[e] = rows.at(entries[e].vector[0].operand, first_row + r) + entries[e].vector[0].offset;
+            factor[e] = broadcast<T>(scale[e][r]);
+        }
+        for (std::int64_t n = 0; n < whole; n += lanes) {
+            Vector<T> sum = entries[0].store ? Vector<T>{} : load<T>(to + n);
+            for (int e = 0; e < count; ++e) sum += factor[e] * load<T>(v[e] + n);
+            store<T>(to + n, sum);
+        }
+        if (left > 0) {
+            Vector<T> sum = entries[0].store ? Vector<T>{} : load_first<T>(to + whole, left);
+            for (int e = 0; e < count; ++e) sum += factor[e] * load_first<T>(v[e] + whole, left);
+            store_first<T>(to + whole, sum, left);
+        }
     }
 }
 
 template <class T>
 void run_product(const MixView& program, const MixProduct& product, const Rows<T>& rows) {
-    for (int row = 0; row < rows.block.rows; ++row)
-        for (int e = 0; e < product.entries; ++e) {
-            const MixEntry& entry = program.entry[product.first_entry + e];
-            T scale = T(0);
-            for (int t = 0; t < entry.terms; ++t) {
-                const MixScalarTerm& term = program.term[entry.first_term + t];
-                T value = T(term.coefficient);
-                for (int s = 0; s < term.count; ++s) {
-                    const MixNumbers& number = program.scalar[term.first + s];
-                    value *= rows.at(number.operand, row)[number.offset];
+    T scale[product_entries][product_rows];
+    for (int first_row = 0; first_row < rows.block.rows; first_row += product_rows) {
+        const int count = rows.block.rows - first_row < product_rows ? rows.block.rows - first_row : product_rows;
+        for (int e = 0; e < product.entries;) {
+            const MixEntry* entry = program.entry + product.first_entry + e;
+            int together = 1;
+            while (together < product_entries && e + together < product.entries && is_plain(entry[0]) && is_plain(entry[together]) &&
+                   entry[together].to.operand == entry[0].to.operand && entry[together].to.offset == entry[0].to.offset && !entry[together].store)
+                ++together;
+            for (int k = 0; k < together; ++k) scales_of<T>(program, entry[k], rows, first_row, count, scale[k]);
+            if (is_plain(*entry)) {
+                run_plain<T>(entry, together, rows, first_row, count, scale);
+            } else {
+                switch (entry->vectors) {
+                    case 0: run_entry<T, 0>(*entry, rows, first_row, count, scale[0]); break;
+                    case 1: run_entry<T, 1>(*entry, rows, first_row, count, scale[0]); break;
+                    case 2: run_entry<T, 2>(*entry, rows, first_row, count, scale[0]); break;
+                    case 3: run_entry<T, 3>(*entry, rows, first_row, count, scale[0]); break;
+                    default: run_entry<T, 4>(*entry, rows, first_row, count, scale[0]);
                 }
-                scale += value;
             }
-            switch (entry.vectors) {
-                case 0: run_entry<T, 0>(entry, rows, row, scale); break;
-                case 1: run_entry<T, 1>(entry, rows, row, scale); break;
-                case 2: run_entry<T, 2>(entry, rows, row, scale); break;
-                case 3: run_entry<T, 3>(entry, rows, row, scale); break;
-                default: run_entry<T, 4>(entry, rows, row, scale);
-            }
+            e += together;
         }
+    }
 }
 
 /// Pointers to every (row, component), row-major.
