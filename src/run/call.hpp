@@ -12,7 +12,7 @@
 namespace clebsch {
 
 /// Row spaces of a polynomial: its iteration space, then the `from` and `to` of its indices, each when first met, in the order of the indices.
-/// This is the order of `Call::rows`.
+/// This is the order of `Call::rows`. An iteration space without a name ("") has one row.
 std::vector<std::string> row_spaces(const Polynomial& polynomial);
 
 /// Borrowed, alive during the launch. Outputs are overwritten, every row of them. An output may share no memory with any other buffer.

@@ -163,8 +163,10 @@ void check_rows(const Data& plan, std::span<const std::int64_t> rows) {
         for (const std::string& space : plan.spaces) names += (names.empty() ? "'" : ", '") + space + "'";
         fail("expected the number of rows of each of " + std::to_string(plan.spaces.size()) + " spaces (" + names + "), got " + std::to_string(rows.size()));
     }
-    for (std::size_t s = 0; s < rows.size(); ++s)
+    for (std::size_t s = 0; s < rows.size(); ++s) {
+        if (plan.spaces[s].empty() && rows[s] != 1) fail("the row space without a name has one row, got " + std::to_string(rows[s]));
         if (rows[s] < 0) fail("row space '" + plan.spaces[s] + "': expected at least 0 rows, got " + std::to_string(rows[s]));
+    }
 }
 
 void check_call(const Data& plan, const Call& call) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -9,12 +10,23 @@
 namespace clebsch {
 namespace {
 
+/// Whether something without channels meets something with channels: what folding gains from. Products of channels with channels share monomials
+/// instead, which `terms` finds among all of them, so they are kept together.
+bool has_factor_without_channels(const Path& path) {
+    return !path.extents.empty() && std::ranges::any_of(path.factors, [](const Factor& factor) { return factor.channels.empty(); });
+}
+bool any_path(const Path&) { return true; }
+
 struct Family {
     const char* name;
     std::unique_ptr<Kernel> (*make)(const KernelRequest&, std::vector<int>&);
+    bool (*suits)(const Path&);
 };
 // Most specialised first; `general` takes whatever is left.
-constexpr std::array<Family, 3> families{{{"fold", make_fold_kernel}, {"mix", make_mix_kernel}, {"general", make_general_kernel}}};
+constexpr std::array<Family, 4> families{{{"fold", make_fold_kernel, has_factor_without_channels},
+                                          {"mix", make_mix_kernel, any_path},
+                                          {"terms", make_terms_kernel, any_path},
+                                          {"general", make_general_kernel, any_path}}};
 
 std::string list_of(const std::vector<int>& paths) {
     std::string text;
@@ -37,11 +49,14 @@ KernelChoice choose_kernels(const Polynomial& polynomial, InstructionSet isa, co
         fail("kernel family '" + family + "' is unknown; expected one of " + known);
     }
     KernelChoice choice;
-    KernelRequest request{.polynomial = &polynomial, .paths = std::vector<int>(polynomial.paths.size()), .isa = isa};
-    std::iota(request.paths.begin(), request.paths.end(), 0);
+    std::vector<int> left(polynomial.paths.size());
+    std::iota(left.begin(), left.end(), 0);
     for (const Family& f : families) {
         const bool last = &f == &families.back();
-        if (request.paths.empty() || (!family.empty() && family != f.name && !last)) continue;
+        if (!family.empty() && family != f.name && !last) continue;
+        KernelRequest request{.polynomial = &polynomial, .paths = {}, .isa = isa};
+        std::ranges::copy_if(left, std::back_inserter(request.paths), [&](int p) { return f.suits(polynomial.paths[static_cast<std::size_t>(p)]); });
+        if (request.paths.empty()) continue;
         std::vector<int> taken;
         std::unique_ptr<Kernel> kernel = f.make(request, taken);
         if (kernel == nullptr) continue;
@@ -49,9 +64,9 @@ KernelChoice choose_kernels(const Polynomial& polynomial, InstructionSet isa, co
         choice.explain += kernel->name() + ": " + std::to_string(taken.size()) + (taken.size() == 1 ? " path (" : " paths (") + list_of(taken) + "); " +
                           kernel->explain() + "\n";
         choice.kernels.push_back(std::move(kernel));
-        std::erase_if(request.paths, [&](int p) { return std::ranges::binary_search(taken, p); });
+        std::erase_if(left, [&](int p) { return std::ranges::binary_search(taken, p); });
     }
-    if (!request.paths.empty()) fail("no kernel takes path " + std::to_string(request.paths.front()));
+    if (!left.empty()) fail("no kernel takes path " + std::to_string(left.front()));
     return choice;
 }
 

@@ -273,7 +273,7 @@ TEST_CASE("bad calls are refused before anything is written, naming the operand 
     CHECK(with(buffers[0].row_stride, std::int64_t{1} << 61).find("exceed 2^63 bytes") != std::string::npos);
     CHECK(with(buffers[0].data, static_cast<void*>(reinterpret_cast<std::byte*>(x.data()) + 2)) ==
           "operand 'x': the address is not a multiple of 4 bytes, the size of float32");
-    CHECK(with(buffers[3].data, static_cast<void*>(y.data())) == "operand 'out': an output may share no memory with other operands, it overlaps 'y'");
+    CHECK(with(buffers[3].data, static_cast<void*>(weights.data() + 100)) == "operand 'out': an output may share no memory with other operands, it overlaps 'weights'");
     CHECK(with(sender[2], 4) == "index 'sender': entry 2 is 4, expected -1 or a row of 'node', which has 4");
     CHECK(with(sender[5], -2).starts_with("index 'sender': entry 5 is -2"));
     CHECK(with(sender[5], std::numeric_limits<std::int64_t>::max()).starts_with("index 'sender': entry 5 is 9223372036854775807"));

@@ -123,7 +123,7 @@ inline RunResult run_plan(const PolynomialPlan& plan, const ReferenceInputs& inp
                                                                  : IndexBuffer{narrow[i].data(), IndexType::int32, size});
     }
     std::vector<std::int64_t> rows;
-    for (const std::string& space : plan.spaces()) rows.push_back(inputs.rows.at(space));
+    for (const std::string& space : plan.spaces()) rows.push_back(space.empty() ? 1 : inputs.rows.at(space));
     const int threads = options.parallel_for.run == nullptr ? 1 : options.parallel_for.threads;
     // Garbage, at an odd address: nothing may be expected of a workspace.
     std::vector<unsigned char> workspace(plan.workspace_bytes(rows, threads) + 1, 0xff);
