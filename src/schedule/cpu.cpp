@@ -13,7 +13,8 @@ namespace {
 /// Whether something without channels meets something with channels: what folding gains from. Products of channels with channels share monomials
 /// instead, which `terms` finds among all of them, so they are kept together.
 bool has_factor_without_channels(const Path& path) {
-    return !path.extents.empty() && std::ranges::any_of(path.factors, [](const Factor& factor) { return factor.channels.empty(); });
+    return std::ranges::any_of(path.extents, [](const auto& extent) { return extent.second > 1; }) &&
+           std::ranges::any_of(path.factors, [](const Factor& factor) { return factor.channels.empty(); });
 }
 bool any_path(const Path&) { return true; }
 
