@@ -31,6 +31,49 @@ struct Transposed<double> {
 template <class T>
 using BlockVector = typename Transposed<T>::Vector;
 
+using FloatHalf = float __attribute__((vector_size(16)));
+using DoubleHalf = double __attribute__((vector_size(16)));
+template <class T>
+struct HalfOf {
+    using Vector = FloatHalf;
+};
+template <>
+struct HalfOf<double> {
+    using Vector = DoubleHalf;
+};
+template <class T>
+using Half = typename HalfOf<T>::Vector;
+
+template <class T>
+[[gnu::always_inline]] inline Half<T> load_half(const T* from) {
+    Half<T> v;
+    __builtin_memcpy(&v, from, sizeof v);
+    return v;
+}
+template <class T>
+[[gnu::always_inline]] inline void store_half(T* to, Half<T> v) {
+    __builtin_memcpy(to, &v, sizeof v);
+}
+#if defined(CLEBSCH_ISA_AVX512) || defined(CLEBSCH_ISA_AVX2)
+[[gnu::always_inline]] inline BlockVector<float> joined(FloatHalf a, FloatHalf b) { return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7); }
+[[gnu::always_inline]] inline BlockVector<double> joined(DoubleHalf a, DoubleHalf b) { return __builtin_shufflevector(a, b, 0, 1, 2, 3); }
+[[gnu::always_inline]] inline FloatHalf half(BlockVector<float> v, int which) {
+    return which == 0 ? __builtin_shufflevector(v, v, 0, 1, 2, 3) : __builtin_shufflevector(v, v, 4, 5, 6, 7);
+}
+[[gnu::always_inline]] inline DoubleHalf half(BlockVector<double> v, int which) {
+    return which == 0 ? __builtin_shufflevector(v, v, 0, 1) : __builtin_shufflevector(v, v, 2, 3);
+}
+#else
+template <class V>
+[[gnu::always_inline]] inline V joined(V a, V) {
+    return a;
+}
+template <class V>
+[[gnu::always_inline]] inline V half(V v, int) {
+    return v;
+}
+#endif
+
 /// 4 x 4 (2 x 2) numbers, in every half by itself; its own inverse.
 [[gnu::always_inline]] inline void transpose(BlockVector<float>* v) {
 #if defined(CLEBSCH_ISA_AVX512) || defined(CLEBSCH_ISA_AVX2)
@@ -62,67 +105,101 @@ using BlockVector = typename Transposed<T>::Vector;
 /// `count` numbers at `position` of the rows from `first` on, of which `rows` exist; missing ones repeat the last.
 template <class T>
 void load_rows(const LanesArray<T>& array, std::int64_t position, int count, const std::int32_t* slots, T* scratch, std::int64_t first, int rows) {
-    constexpr int n = block<T>;
+    constexpr int n = block<T>, step = n * halves;
+    const std::int64_t stride = array.stride;
     for (int begin = 0; begin < count; begin += n) {
         const int numbers = count - begin < n ? count - begin : n;
-        const T* source = array.base + first * array.stride + position + begin;
+        const T* source = array.base + first * stride + position + begin;
         // A block may be read whole where it does not reach beyond the last number of the array.
-        const std::int64_t last_number = (array.rows - 1) * array.stride + array.size;
-        const std::int64_t room = last_number - (first * array.stride + position + begin) - n;
-        const int whole = room < 0 ? 0 : array.stride == 0 ? rows : static_cast<int>(room / array.stride + 1 < rows ? room / array.stride + 1 : rows);
-        for (int r = 0; r < tile<T>; r += n * halves) {
-            BlockVector<T> v[n];
-            if (r + n * halves <= whole) {
-                const T* row = source + r * array.stride;
-                for (int k = 0; k < n; ++k) {
-                    __builtin_memcpy(&v[k], row + k * array.stride, 16);
-                    if constexpr (halves == 2) __builtin_memcpy(reinterpret_cast<char*>(&v[k]) + 16, row + (k + n) * array.stride, 16);
-                }
-            } else {
-                for (int h = 0; h < halves; ++h) {
-                    for (int k = 0; k < n; ++k) {
-                        const int wanted = r + h * n + k;
-                        const T* row = source + (wanted < rows ? wanted : rows - 1) * array.stride;
-                        for (int i = 0; i < n; ++i) v[k][h * n + i] = i < numbers ? row[i] : T{0};
-                    }
-                }
-            }
+        const std::int64_t room = (array.rows - 1 - first) * stride + array.size - (position + begin) - n;
+        const std::int64_t readable = room < 0 ? 0 : stride == 0 ? rows : room / stride + 1;
+        const int whole = readable < rows ? static_cast<int>(readable) : rows;
+        T* to[n];
+        for (int k = 0; k < n; ++k) to[k] = scratch + static_cast<std::int64_t>(slots[begin + (k < numbers ? k : 0)]) * tile<T>;
+        const auto keep = [&](const BlockVector<T>* v, int r) __attribute__((always_inline)) {
+            // The first last: where there are fewer numbers than a block has, the others were written to its place.
+#pragma GCC unroll 4
+            for (int k = n - 1; k >= 0; --k) __builtin_memcpy(to[k] + r, &v[k], sizeof v[k]);
+        };
+        int r = 0;
+        for (; r + step <= whole; r += step) {
+            const T* row = source + r * stride;
+            BlockVector<T> v[n] = {};
+#pragma GCC unroll 4
+            for (int k = 0; k < n; ++k) v[k] = joined(load_half(row + k * stride), load_half(row + (k + (halves == 2 ? n : 0)) * stride));
             transpose(v);
-            for (int k = 0; k < numbers; ++k) __builtin_memcpy(scratch + static_cast<std::int64_t>(slots[begin + k]) * tile<T> + r, &v[k], sizeof v[k]);
+            keep(v, r);
+        }
+        for (; r < tile<T>; ++r) {
+            const T* row = source + (r < rows ? r : rows - 1) * stride;
+            for (int k = 0; k < numbers; ++k) to[k][r] = row[k];
         }
     }
 }
 
+/// The first `numbers` (at most a block) of `count` rows of v.
+template <class T>
+[[gnu::always_inline]] inline void store_part(const BlockVector<T>* v, int numbers, T* row, std::int64_t stride, int count) {
+    constexpr int n = block<T>;
+    for (int k = 0; k < count; ++k) {
+        T* to = row + k * stride;
+        const char* from = reinterpret_cast<const char*>(&v[k % n]) + 16 * (k / n);
+        switch (numbers) {
+            case 1: __builtin_memcpy(to, from, sizeof(T)); break;
+            case 2: __builtin_memcpy(to, from, 2 * sizeof(T)); break;
+            case 3: __builtin_memcpy(to, from, 3 * sizeof(T) <= 16 ? 3 * sizeof(T) : 16); break;
+            default: __builtin_memcpy(to, from, 16); break;
+        }
+    }
+}
+
+/// Two neighbouring blocks of float64 or float32 numbers make whole vectors of rows.
+template <class T>
+[[gnu::always_inline]] inline void store_two_blocks(const BlockVector<T>* a, const BlockVector<T>* b, T* row, std::int64_t stride) {
+    constexpr int n = block<T>;
+#pragma GCC unroll 2
+    for (int h = 0; h < halves; ++h) {
+#pragma GCC unroll 4
+        for (int k = 0; k < n; ++k) {
+            T* to = row + (k + h * n) * stride;
+            if constexpr (halves == 2) {
+                const BlockVector<T> v = joined(half(a[k], h), half(b[k], h));
+                __builtin_memcpy(to, &v, sizeof v);
+            } else {
+                store_half<T>(to, half(a[k], h));
+                store_half<T>(to + n, half(b[k], h));
+            }
+        }
+    }
+}
+
+/// Row by row as far as transposing allows, so that whole cache lines are written one after another.
 template <class T>
 void store_rows(const LanesArray<T>& array, std::int64_t position, int count, const std::int32_t* slots, const T* scratch, std::int64_t first, int rows) {
-    constexpr int n = block<T>;
-    for (int begin = 0; begin < count; begin += n) {
-        const int numbers = count - begin < n ? count - begin : n;
-        T* target = array.base + first * array.stride + position + begin;
-        for (int r = 0; r < rows; r += n * halves) {
-            BlockVector<T> v[n];
-            for (int k = 0; k < n; ++k) __builtin_memcpy(&v[k], scratch + static_cast<std::int64_t>(slots[begin + (k < numbers ? k : 0)]) * tile<T> + r, sizeof v[k]);
+    constexpr int n = block<T>, step = n * halves;
+    const std::int64_t stride = array.stride;
+    T* target = array.base + first * stride + position;
+    for (int r = 0; r < rows; r += step, target += step * stride) {
+        const int here = rows - r < step ? rows - r : step;
+        const auto block_at = [&](int begin, BlockVector<T>* v) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+            for (int k = 0; k < n; ++k) {
+                const int number = begin + k < count ? begin + k : begin;
+                __builtin_memcpy(&v[k], scratch + static_cast<std::int64_t>(slots[number]) * tile<T> + r, sizeof v[k]);
+            }
             transpose(v);
-            T* row = target + r * array.stride;
-            if (numbers == n && r + n * halves <= rows) {
-                for (int k = 0; k < n; ++k) {
-                    __builtin_memcpy(row + k * array.stride, &v[k], 16);
-                    if constexpr (halves == 2) __builtin_memcpy(row + (k + n) * array.stride, reinterpret_cast<char*>(&v[k]) + 16, 16);
-                }
-                continue;
-            }
-            for (int h = 0; h < halves; ++h) {
-                for (int k = 0; k < n && r + h * n + k < rows; ++k) {
-                    T* to = row + (h * n + k) * array.stride;
-                    const char* from = reinterpret_cast<const char*>(&v[k]) + 16 * h;
-                    switch (numbers) {
-                        case 1: __builtin_memcpy(to, from, sizeof(T)); break;
-                        case 2: __builtin_memcpy(to, from, 2 * sizeof(T)); break;
-                        case 3: __builtin_memcpy(to, from, 3 * sizeof(T) <= 16 ? 3 * sizeof(T) : 16); break;
-                        default: __builtin_memcpy(to, from, 16); break;
-                    }
-                }
-            }
+        };
+        int begin = 0;
+        for (; here == step && begin + 2 * n <= count; begin += 2 * n) {
+            BlockVector<T> a[n] = {}, b[n] = {};
+            block_at(begin, a);
+            block_at(begin + n, b);
+            store_two_blocks<T>(a, b, target + begin, stride);
+        }
+        for (; begin < count; begin += n) {
+            BlockVector<T> v[n] = {};
+            block_at(begin, v);
+            store_part<T>(v, count - begin < n ? count - begin : n, target + begin, stride, here);
         }
     }
 }
