@@ -208,6 +208,33 @@ TEST_CASE("weights of a convolution lie in the models' order") {
     }
 }
 
+TEST_CASE("e3nn 0.4's sign table turns the sign of 1 x 2 -> 2, and of no coupling up to degree 2 with an even sum") {
+    std::mt19937_64 random(20240605);
+    for (const auto& [in1, in2, out, sign] : {std::tuple{"1x1o", "1x2e", "1x2o", -1.0L},
+                                              {"1x2e", "1x2e", "1x1e", -1.0L},
+                                              {"1x1o", "1x1o", "1x2e", 1.0L},
+                                              {"1x2e", "1x2e", "1x2e", 1.0L},
+                                              {"1x1o", "1x1o", "1x1e", 1.0L}}) {
+        CAPTURE(in2);
+        OptionTexts options = {{"in1", in1}, {"in2", in2}, {"out", out}, {"instructions", "0,0,0,uuu,plain"}};
+        const Description newer = build_operation("tensor_product", options);
+        options["signs"] = "e3nn-0.4";
+        const ReferenceInputs call = random_call(newer, random);
+        ReferenceArray expected = evaluate(newer, call).at("out");
+        for (long double& number : expected) number *= sign;
+        CHECK(evaluate(build_operation("tensor_product", options), call).at("out") == expected);
+    }
+}
+
+TEST_CASE("a linear map by name: instructions and biases as in e3nn") {
+    const Description description = build_operation(
+        "linear", {{"in", "2x0e+3x0e+1x1o"}, {"out", "2x0e+2x1o+1x0e"}, {"instructions", "2,1; 1,0; 0,0; 0,2"}, {"biases", "2"}});
+    LinearOptions options;
+    options.instructions = {{2, 1}, {1, 0}, {0, 0}, {0, 2}};
+    options.biases = {2};
+    CHECK(polynomial_of(description) == linear(Irreps("2x0e+3x0e+1x1o"), Irreps("2x0e+2x1o+1x0e"), options));
+}
+
 TEST_CASE("segments of a convolution's weights start where models expect them") {
     const Polynomial main = polynomial_of(named_problem("nequix-main"));
     const Operand& weights = main.operands[static_cast<std::size_t>(main.find_operand("weights"))];
@@ -462,7 +489,8 @@ TEST_CASE("errors name the operation, the option or instruction, what was expect
     contains(error_of("tensor_product", product), {"instructions", "required"});
     contains(error_of("linear", {{"in", "2x1o"}, {"out", "2xq"}}), {"linear, option out"});
     contains(error_of("linear", {{"in", "2x1o"}, {"out", "2x1o"}, {"wheels", "4"}}), {"no option 'wheels'", "biases"});
-    contains(error_of("linear", {{"in", "2x1o"}, {"out", "2x1o"}, {"biases", "maybe"}}), {"biases", "true or false", "maybe"});
+    contains(error_of("linear", {{"in", "2x1o"}, {"out", "2x1o"}, {"biases", "maybe"}}),
+             {"biases", "true, false or output segments", "maybe"});
     contains(error_of("linear", {{"in", "2x1o"}, {"out", "2x1o"}, {"x_layout", "mulir"}}), {"x_layout", "mul_ir or ir_mul", "mulir"});
     contains(error_of("flinear", {}), {"flinear", "linear", "convolution"});
     contains(error_of("gate", {{"gates", "2x0e"}, {"gate_functions", "sigmoid"}, {"gated", "3x1o"}}),

@@ -176,6 +176,17 @@ Description build_tensor_square(const OptionValues& options) {
     return tensor_square(options.irreps("in"), options.irreps("out"), result);
 }
 
+/// "true": every 0e; "false"; or the numbers of output segments.
+std::vector<int> bias_segments(const OptionValues& options, const Irreps& out) {
+    const std::string text = options.text("biases");
+    if (text == "true") return scalar_segments(out);
+    if (text == "false") return {};
+    std::vector<int> segments;
+    for (const std::string& field : split_fields(text, ','))
+        segments.push_back(parse_integer<int>(field, "linear, option biases (true, false or output segments)"));
+    return segments;
+}
+
 Description build_linear(const OptionValues& options) {
     LinearOptions result;
     result.path_normalization = path_normalization(options);
@@ -185,7 +196,16 @@ Description build_linear(const OptionValues& options) {
     set_layouts(result, options);
     set_weights(result, options);
     const Irreps out = options.irreps("out");
-    if (options.boolean("biases")) result.biases = scalar_segments(out);
+    result.biases = bias_segments(options, out);
+    if (!options.empty("instructions")) {
+        result.instructions.emplace();
+        for (const std::string& pair : split_fields(options.text("instructions"), ';')) {
+            const std::vector<std::string> ends = split_fields(pair, ',');
+            const std::string where = "linear, instruction '" + pair + "'";
+            if (ends.size() != 2) fail(where + ": expected input segment,output segment");
+            result.instructions->emplace_back(parse_integer<int>(ends[0], where), parse_integer<int>(ends[1], where));
+        }
+    }
     if (result.weights.rows == row_of("species")) result.bias.rows = result.weights.rows;
     return linear(options.irreps("in"), out, result);
 }
@@ -369,7 +389,8 @@ std::vector<OperationEntry> make_table() {
          build_tensor_square},
         {{"linear", "channels mixed within equal irreps",
           together({in, out, one_of("path_normalization", {"element", "path", "none"}, "what counts alike in a sum"),
-                    optional("biases", "boolean", "false", "a bias for every 0e output"),
+                    optional("biases", "text", "false", "true: a bias for every 0e output; or a list of output segments"),
+                    optional("instructions", "text", "", "input segment,output segment; ... (empty: every pair of equal irreps)"),
                     optional("f_in", "integer", "1", "copies of the input irreps in a row"),
                     optional("f_out", "integer", "1", "copies of the output irreps"), scale},
                    together(weight_use, two_layouts))},
