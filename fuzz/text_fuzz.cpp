@@ -1,25 +1,23 @@
-// Any bytes as the text of a polynomial and of a program: read or refused with clebsch::Error; what was read prints to a text that reads back to
-// the same value.
+// Any bytes as the text of a polynomial and of a program: read or refused with clebsch::Error; what was read prints to a text that reads
+// back to the same value.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
-#include "base/error.hpp"
 #include "describe/text.hpp"
+#include "require.hpp"
 
 namespace {
 
 template <class Parse>
 void check(std::string_view text, Parse parse) {
-    try {
-        const auto value = parse(text);
-        const std::string printed = clebsch::to_text(value);
-        const auto again = parse(printed);
-        if (!(again == value) || clebsch::to_text(again) != printed) std::abort();
-    } catch (const clebsch::Error&) {
-    }
+    const auto value = accepted([&] { return parse(text); });
+    if (!value) return;
+    const std::string printed = clebsch::to_text(*value);
+    const auto again = parse(printed);
+    require(again == *value, "a printed text reads back to the same value");
+    require(clebsch::to_text(again) == printed, "a canonical text prints as itself");
 }
 
 }  // namespace

@@ -35,7 +35,6 @@ struct TrackingIterator {
         ++*this;
         return before;
     }
-    friend bool operator==(const TrackingIterator& a, const TrackingIterator& b) { return a.at == b.at; }
     friend bool operator!=(const TrackingIterator& a, const TrackingIterator& b) { return a.at != b.at; }
 };
 

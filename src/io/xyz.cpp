@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -146,6 +147,7 @@ class Parser {
     std::vector<XyzColumn> parse_properties(std::string_view text) {
         std::vector<XyzColumn> out;
         bool has_positions = false;
+        std::set<std::string> names;
         std::vector<std::string_view> fields;
         for (std::size_t begin = 0; begin <= text.size();) {
             const std::size_t end = std::min(text.find(':', begin), text.size());
@@ -173,8 +175,7 @@ class Parser {
             } else {
                 reject("Properties: kind of column " + in_quotes(column.name) + ": expected S, R, I or L, got " + in_quotes(fields[i + 1]));
             }
-            for (const XyzColumn& other : out)
-                if (other.name == column.name) reject("Properties: column " + in_quotes(column.name) + " appears twice");
+            if (!names.insert(column.name).second) reject("Properties: column " + in_quotes(column.name) + " appears twice");
             if (column.name == "pos") {
                 if (column.width != 3 || fields[i + 1] != "R") reject("Properties: column 'pos': expected pos:R:3");
                 has_positions = true;
@@ -266,19 +267,20 @@ class Parser {
             return;
         }
         bool has_periodic = false, has_properties = false;
+        std::set<std::string> keys;
         std::string_view rest = line;
         const auto skip_blanks = [&] {
             while (!rest.empty() && is_space(rest.front())) rest.remove_prefix(1);
         };
         for (skip_blanks(); !rest.empty(); skip_blanks()) {
             const std::string key = piece(rest, true);
+            if (key.empty()) reject("an empty key before " + in_quotes(rest));
             const std::string_view after_key = rest;
             skip_blanks();
             std::string value = "T";
             if (!rest.empty() && rest.front() == '=') {
                 rest.remove_prefix(1);
                 skip_blanks();
-                if (key.empty()) reject("a value without a key: " + in_quotes(rest));
                 value = rest.empty() ? std::string() : piece(rest, false);
             } else {
                 rest = after_key;
@@ -297,7 +299,7 @@ class Parser {
                 properties = value;
                 has_properties = true;
             } else {
-                if (out.info_text(key)) reject("key " + in_quotes(key) + " appears twice");
+                if (!keys.insert(key).second) reject("key " + in_quotes(key) + " appears twice");
                 out.info.emplace_back(key, std::move(value));
             }
         }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -56,6 +57,7 @@ void format_frame(const XyzFrame& frame, std::string& out) {
 
     static constexpr char kinds[] = {'S', 'R', 'I', 'L'};  // in the order of XyzColumn::Values
     std::string properties;
+    std::set<std::string> names, keys;
     for (const XyzColumn& column : columns) {
         const auto size = std::visit([](const auto& values) { return static_cast<std::int64_t>(values.size()); }, column.values);
         if (column.width < 1 || size / column.width != atoms || size % column.width != 0)
@@ -63,9 +65,15 @@ void format_frame(const XyzFrame& frame, std::string& out) {
                  std::to_string(atoms) + " atoms, got " + std::to_string(size));
         if (column.name.empty() || column.name.find(':') != std::string::npos)
             fail("extended XYZ: a column cannot be named " + in_quotes(column.name));
+        if (!names.insert(column.name).second) fail("extended XYZ: two columns are named " + in_quotes(column.name));
         properties +=
             (properties.empty() ? "" : ":") + column.name + ":" + kinds[column.values.index()] + ":" + std::to_string(column.width);
     }
+
+    const bool periodic =
+        std::find(frame.structure.periodic.begin(), frame.structure.periodic.end(), true) != frame.structure.periodic.end();
+    if (!frame.has_lattice && (periodic || frame.structure.cell != std::array<double, 9>{}))
+        fail("extended XYZ: a frame with a cell or periodic directions needs has_lattice");
 
     out += std::to_string(atoms) + "\n";
     const bool plain = !frame.comment.empty() || (frame.info.empty() && !frame.has_lattice && frame.columns.empty() &&
@@ -82,7 +90,15 @@ void format_frame(const XyzFrame& frame, std::string& out) {
             out += "\" ";
         }
         out += "Properties=" + comment_piece(properties);
-        for (const auto& [key, value] : frame.info) out += " " + comment_piece(key) + "=" + comment_piece(value);
+        for (const auto& [key, value] : frame.info) {
+            std::string lower = key;
+            for (char& letter : lower)
+                if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+            // The three keys of the format are reserved whatever their case.
+            if (key.empty() || lower == "lattice" || lower == "properties" || lower == "pbc" || !keys.insert(key).second)
+                fail("extended XYZ: key " + in_quotes(key) + " is empty, repeated or reserved");
+            out += " " + comment_piece(key) + "=" + comment_piece(value);
+        }
         out += " pbc=\"";
         for (std::size_t i = 0; i < 3; ++i) out += std::string(i ? " " : "") + (frame.structure.periodic[i] ? 'T' : 'F');
         out += '"';

@@ -122,6 +122,18 @@ TEST_CASE("what is written reads back identical, bits of the numbers included") 
     bad = full;
     std::get<std::vector<std::string>>(bad.columns[1].values)[0] = "two words";
     CHECK_THROWS_WITH(format_xyz({bad}), doctest::Contains("has blanks"));
+    bad = full;
+    bad.info.emplace_back("PBC", "F F F");
+    CHECK_THROWS_WITH(format_xyz({bad}), doctest::Contains("key 'PBC'"));
+    bad = full;
+    bad.info.emplace_back("energy", "2");
+    CHECK_THROWS_WITH(format_xyz({bad}), doctest::Contains("key 'energy'"));
+    bad = full;
+    bad.columns.push_back(bad.columns.front());
+    CHECK_THROWS_WITH(format_xyz({bad}), doctest::Contains("two columns are named 'forces'"));
+    bad = full;
+    bad.has_lattice = false;
+    CHECK_THROWS_WITH(format_xyz({bad}), doctest::Contains("has_lattice"));
 }
 
 TEST_CASE("damaged extended XYZ is rejected with its line") {
@@ -149,7 +161,8 @@ TEST_CASE("damaged extended XYZ is rejected with its line") {
         {"1\nLattice=\"1 0 0 0 1 0 0 0 nan\"\nH 0 0 0\n", "Lattice: expected a finite number"},
         {"1\nLattice=\"1 0 0 0 1 0 0 0 1\nH 0 0 0\n", "a quote without an end"},
         {"1\na=[1 2\nH 0 0 0\n", "a bracket without an end"},
-        {"1\n=1\nH 0 0 0\n", "a value without a key"},
+        {"1\n=1\nH 0 0 0\n", "an empty key"},
+        {"1\na=1 \"\"\nH 0 0 0\n", "an empty key"},
         {"1\na=\"1\"b\nH 0 0 0\n", "expected a blank after"},
         {"1\na=1 a=2\nH 0 0 0\n", "'a' appears twice"},
         {"1\nlattice=\"1 0 0 0 1 0 0 0 1\" Lattice=\"1 0 0 0 1 0 0 0 1\"\nH 0 0 0\n", "'Lattice' appears twice"},
