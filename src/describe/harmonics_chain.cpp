@@ -35,7 +35,6 @@ struct ChainKey {
     std::vector<std::int64_t> extents;                  ///< of the channels they share
 
     friend auto operator<=>(const ChainKey&, const ChainKey&) = default;
-    friend bool operator==(const ChainKey&, const ChainKey&) = default;
     ChainKey prefix(std::size_t length) const { return {rows, {vectors.begin(), vectors.begin() + static_cast<std::ptrdiff_t>(length)}, extents}; }
 };
 

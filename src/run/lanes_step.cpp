@@ -68,7 +68,7 @@ class LanesStep final : public ProgramStep {
         auto* arrays = reinterpret_cast<LanesArray<T>*>(call.workspace);
         for (std::size_t i = 0; i < sizes_.size(); ++i) {
             const Buffer& buffer = call.values[code_.arrays()[i]];
-            new (arrays + i) LanesArray<T>{static_cast<T*>(buffer.data), buffer.row_stride == 0 ? sizes_[i] : buffer.row_stride, buffer.rows, sizes_[i]};
+            new (arrays + i) LanesArray<T>{static_cast<T*>(buffer.data), buffer.row_stride == 0 ? sizes_[i] : buffer.row_stride, buffer.rows, sizes_[i], nullptr, false};
         }
         const LanesTape tape = code_.tape();
         const std::int64_t count = workers(rows, call.parallel_for->run == nullptr ? 1 : call.parallel_for->threads);

@@ -17,6 +17,13 @@ bool has_factor_without_channels(const Path& path) {
            std::ranges::any_of(path.factors, [](const Factor& factor) { return factor.channels.empty(); });
 }
 bool any_path(const Path&) { return true; }
+/// Too few channels to fill vectors: rows fill them instead, if every path is like that.
+bool has_few_channels(const Path& path) {
+    std::int64_t combinations = 1;
+    for (const auto& [letter, extent] : path.extents)
+        if (__builtin_mul_overflow(combinations, extent, &combinations)) return false;
+    return combinations <= 4;
+}
 
 struct Family {
     const char* name;
@@ -24,7 +31,8 @@ struct Family {
     bool (*suits)(const Path&);
 };
 // Most specialised first; `general` takes whatever is left.
-constexpr std::array<Family, 4> families{{{"fold", make_fold_kernel, has_factor_without_channels},
+constexpr std::array<Family, 5> families{{{"lanes", make_lanes_kernel, has_few_channels},
+                                          {"fold", make_fold_kernel, has_factor_without_channels},
                                           {"mix", make_mix_kernel, any_path},
                                           {"terms", make_terms_kernel, any_path},
                                           {"general", make_general_kernel, any_path}}};

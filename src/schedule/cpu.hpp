@@ -15,7 +15,7 @@ struct KernelChoice {
     std::string explain;                        ///< which family took which paths and why, one line or more per kernel
 };
 
-/// Families are asked in the order fold, mix, terms, lanes, general; each takes the paths it suits. `family` (empty: all) names the only one asked before
+/// Families are asked in the order lanes, fold, mix, terms, general; each takes the paths it suits. `family` (empty: all) names the only one asked before
 /// `general`, for tests and measurements; an unknown name throws Error(invalid_argument) that lists them. `polynomial` is valid.
 KernelChoice choose_kernels(const Polynomial& polynomial, InstructionSet isa, const std::string& family = "");
 

@@ -142,7 +142,8 @@ void LanesExpressions::add(const Program& program, const Node& node) {
         written_[unary->output] = true;
         return;
     }
-    const auto& [polynomial, arguments] = std::get<PolynomialNode>(node);
+    const Polynomial& polynomial = std::get<PolynomialNode>(node).polynomial;
+    const std::vector<int>& arguments = std::get<PolynomialNode>(node).arguments;
     struct Sum {
         double constant = 0;
         std::vector<Term> terms;

@@ -101,3 +101,35 @@ TEST_CASE("every instruction set agrees on random programs") {
     }
     CHECK(fused > 20);
 }
+
+TEST_CASE("polynomials with few channels run as lanes, gathered, scattered and summed rows included") {
+    random::Limits limits;
+    limits.channels = {1, 2};
+    limits.rows = 200;
+    long lanes = 0;
+    for (unsigned seed = 0; seed < 150; ++seed) {
+        random::Engine engine(seed);
+        const Polynomial polynomial = random::polynomial(engine, limits);
+        const std::vector<DType> dtypes(polynomial.operands.size(), DType::float64);
+        const ReferenceInputs inputs = rounded_inputs(polynomial, random::inputs(engine, polynomial, limits), dtypes);
+        const auto reference = evaluate(polynomial, inputs);
+        CAPTURE(seed);
+        CAPTURE(to_text(polynomial));
+        for (const InstructionSet isa : available_instruction_sets()) {
+            const PolynomialPlan plan(polynomial, {.dtypes = dtypes, .compute = {}, .instruction_set = isa, .family = ""});
+            lanes += plan.explain().find("one row per vector lane") != std::string::npos;
+            const RunResult result = run_plan(plan, inputs, {.padding = seed % 2});
+            CHECK(result.surroundings_intact);
+            for (const auto& [name, numbers] : reference) CHECK(relative_error(result.outputs.at(name), numbers) < 1e-12);
+        }
+    }
+    CHECK(lanes > 60);
+}
+
+TEST_CASE("harmonics as a polynomial keep float32's accuracy to l = 12 too") {
+    const Polynomial polynomial = spherical_harmonics(Irreps::spherical_harmonics(12));
+    ReferenceInputs inputs = vectors(as_program(polynomial), 80, 4);
+    for (std::size_t i = 0; i < inputs.arrays.at("vector").size(); ++i) inputs.arrays.at("vector")[i] *= 0.5L;
+    const RunResult result = run_plan(PolynomialPlan(polynomial), inputs);
+    CHECK(relative_error(result.outputs.at("harmonics"), evaluate(polynomial, inputs).at("harmonics")) < 2e-6);
+}

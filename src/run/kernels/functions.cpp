@@ -18,7 +18,7 @@ struct Numbers<float> {
     static constexpr int mantissa_bits = 23, bias = 127;
     static constexpr std::int32_t mantissa_mask = 0x007fffff, sign_bit = INT32_MIN, root_half = 0x3f3504f3;     // bits of sqrt(1/2)
     static constexpr float ln2_high = 0x1.62ep-1F, ln2_low = 0x1.0bfbe8p-15F;        // products of the first with |n| < 2^11 are exact
-    static constexpr float exp_lowest = -105.0F, exp_highest = 89.0F, exp_middle = 80.0F;
+    static constexpr float exp_lowest = -105.0F, exp_highest = 89.0F;
     static constexpr float tanh_highest = 20.0F, erf_highest = 4.0F;
     static constexpr float smallest_normal = 0x1p-126F, rescale = 0x1p25F;
     static constexpr int rescale_bits = 25;
@@ -31,7 +31,7 @@ struct Numbers<double> {
     static constexpr int mantissa_bits = 52, bias = 1023;
     static constexpr std::int64_t mantissa_mask = 0x000fffffffffffff, sign_bit = INT64_MIN, root_half = 0x3fe6a09e667f3bcd;
     static constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
-    static constexpr double exp_lowest = -746.0, exp_highest = 710.0, exp_middle = 80.0;
+    static constexpr double exp_lowest = -746.0, exp_highest = 710.0;
     static constexpr double tanh_highest = 40.0, erf_highest = 6.0;
     static constexpr double smallest_normal = 0x1p-1022, rescale = 0x1p54;
     static constexpr int rescale_bits = 54;
@@ -95,7 +95,7 @@ template <class T>
     return (parts.p + T{1}) * power_of_two<T>(half) * power_of_two<T>(parts.n - half);
 }
 
-/// e^x - 1 without loss near 0; |x| up to exp_middle.
+/// e^x - 1 without loss near 0; |x| up to 80, where 2^n is one number.
 template <class T>
 [[gnu::always_inline]] inline Vector<T> exponential_minus_one(Vector<T> x) {
     const ExpParts<T> parts = exp_parts<T>(x);
@@ -123,7 +123,7 @@ template <class T>
     Vector<T> result = exponent * N::ln2_high - ((h - (s * (h + z * r) + exponent * N::ln2_low)) - f);
     result = x == T{0} ? broadcast<T>(-__builtin_inf()) : result;
     result = x < T{0} ? broadcast<T>(__builtin_nan("")) : result;
-    return (x == static_cast<T>(__builtin_inf())) | (x != x) ? x : result;
+    return ((x == static_cast<T>(__builtin_inf())) | (x != x)) ? x : result;
 }
 
 /// log(1 + e) for 0 <= e <= 1.

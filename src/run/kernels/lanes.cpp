@@ -102,47 +102,66 @@ template <class V>
     v[1] = b;
 }
 
-/// `count` numbers at `position` of the rows from `first` on, of which `rows` exist; missing ones repeat the last.
+/// Where rows of a tile are.
 template <class T>
-void load_rows(const LanesArray<T>& array, std::int64_t position, int count, const std::int32_t* slots, T* scratch, std::int64_t first, int rows) {
+struct StridedRows {
+    T* base;
+    std::int64_t stride;
+    T* operator()(int r) const { return base + r * stride; }
+};
+template <class T>
+struct PointedRows {
+    T* const* pointers;
+    std::int64_t position;
+    T* operator()(int r) const { return pointers[r] + position; }
+};
+
+/// Loads `numbers` (at most a block) of every row into `to`; rows below `whole` may be read as whole blocks, those from `rows` on repeat the last.
+template <class T, class Rows>
+[[gnu::always_inline]] inline void load_block(const Rows& row, T* const* to, int numbers, int whole, int rows) {
     constexpr int n = block<T>, step = n * halves;
-    const std::int64_t stride = array.stride;
-    for (int begin = 0; begin < count; begin += n) {
-        const int numbers = count - begin < n ? count - begin : n;
-        const T* source = array.base + first * stride + position + begin;
-        // A block may be read whole where it does not reach beyond the last number of the array.
-        const std::int64_t room = (array.rows - 1 - first) * stride + array.size - (position + begin) - n;
-        const std::int64_t readable = room < 0 ? 0 : stride == 0 ? rows : room / stride + 1;
-        const int whole = readable < rows ? static_cast<int>(readable) : rows;
-        T* to[n];
-        for (int k = 0; k < n; ++k) to[k] = scratch + static_cast<std::int64_t>(slots[begin + (k < numbers ? k : 0)]) * tile<T>;
-        const auto keep = [&](const BlockVector<T>* v, int r) __attribute__((always_inline)) {
-            // The first last: where there are fewer numbers than a block has, the others were written to its place.
+    int r = 0;
+    for (; r + step <= whole; r += step) {
+        BlockVector<T> v[n] = {};
 #pragma GCC unroll 4
-            for (int k = n - 1; k >= 0; --k) __builtin_memcpy(to[k] + r, &v[k], sizeof v[k]);
-        };
-        int r = 0;
-        for (; r + step <= whole; r += step) {
-            const T* row = source + r * stride;
-            BlockVector<T> v[n] = {};
+        for (int k = 0; k < n; ++k) v[k] = joined(load_half<T>(row(r + k)), load_half<T>(row(r + k + (halves == 2 ? n : 0))));
+        transpose(v);
+        // The first last: where there are fewer numbers than a block has, the others were written to its place.
 #pragma GCC unroll 4
-            for (int k = 0; k < n; ++k) v[k] = joined(load_half(row + k * stride), load_half(row + (k + (halves == 2 ? n : 0)) * stride));
-            transpose(v);
-            keep(v, r);
-        }
-        for (; r < tile<T>; ++r) {
-            const T* row = source + (r < rows ? r : rows - 1) * stride;
-            for (int k = 0; k < numbers; ++k) to[k][r] = row[k];
-        }
+        for (int k = n - 1; k >= 0; --k) __builtin_memcpy(to[k] + r, &v[k], sizeof v[k]);
+    }
+    for (; r < tile<T>; ++r) {
+        const T* from = row(r < rows ? r : rows - 1);
+        for (int k = 0; k < numbers; ++k) to[k][r] = from[k];
     }
 }
 
-/// The first `numbers` (at most a block) of `count` rows of v.
+/// `count` numbers at `position` of the rows from `first` on, of which `rows` exist.
 template <class T>
-[[gnu::always_inline]] inline void store_part(const BlockVector<T>* v, int numbers, T* row, std::int64_t stride, int count) {
+void load_rows(const LanesArray<T>& array, std::int64_t position, int count, const std::int32_t* slots, T* scratch, std::int64_t first, int rows) {
+    constexpr int n = block<T>;
+    for (int begin = 0; begin < count; begin += n) {
+        const int numbers = count - begin < n ? count - begin : n;
+        T* to[n];
+        for (int k = 0; k < n; ++k) to[k] = scratch + static_cast<std::int64_t>(slots[begin + (k < numbers ? k : 0)]) * tile<T>;
+        if (array.pointers != nullptr) {
+            load_block<T>(PointedRows<T>{array.pointers + first, position + begin}, to, numbers, numbers == n ? rows : 0, rows);
+            continue;
+        }
+        // A block may be read whole where it does not reach beyond the last number of the array.
+        const std::int64_t room = (array.rows - 1 - first) * array.stride + array.size - (position + begin) - n;
+        const std::int64_t readable = room < 0 ? 0 : array.stride == 0 ? rows : room / array.stride + 1;
+        load_block<T>(StridedRows<T>{array.base + first * array.stride + position + begin, array.stride}, to, numbers,
+                      readable < rows ? static_cast<int>(readable) : rows, rows);
+    }
+}
+
+/// The first `numbers` (at most a block) of rows [r, r + count) from v.
+template <class T, class Rows>
+[[gnu::always_inline]] inline void store_part(const BlockVector<T>* v, int numbers, const Rows& row, int r, int begin, int count) {
     constexpr int n = block<T>;
     for (int k = 0; k < count; ++k) {
-        T* to = row + k * stride;
+        T* to = row(r + k) + begin;
         const char* from = reinterpret_cast<const char*>(&v[k % n]) + 16 * (k / n);
         switch (numbers) {
             case 1: __builtin_memcpy(to, from, sizeof(T)); break;
@@ -152,16 +171,26 @@ template <class T>
         }
     }
 }
+template <class T, class Rows>
+[[gnu::always_inline]] inline void add_part(const BlockVector<T>* v, int numbers, const Rows& row, int r, int begin, int count) {
+    constexpr int n = block<T>;
+    for (int k = 0; k < count; ++k) {
+        T* to = row(r + k) + begin;
+        T values[n];
+        __builtin_memcpy(values, reinterpret_cast<const char*>(&v[k % n]) + 16 * (k / n), 16);
+        for (int i = 0; i < numbers; ++i) to[i] += values[i];
+    }
+}
 
-/// Two neighbouring blocks of float64 or float32 numbers make whole vectors of rows.
-template <class T>
-[[gnu::always_inline]] inline void store_two_blocks(const BlockVector<T>* a, const BlockVector<T>* b, T* row, std::int64_t stride) {
+/// Two neighbouring blocks of numbers make whole vectors of rows.
+template <class T, class Rows>
+[[gnu::always_inline]] inline void store_two_blocks(const BlockVector<T>* a, const BlockVector<T>* b, const Rows& row, int r, int begin) {
     constexpr int n = block<T>;
 #pragma GCC unroll 2
     for (int h = 0; h < halves; ++h) {
 #pragma GCC unroll 4
         for (int k = 0; k < n; ++k) {
-            T* to = row + (k + h * n) * stride;
+            T* to = row(r + k + h * n) + begin;
             if constexpr (halves == 2) {
                 const BlockVector<T> v = joined(half(a[k], h), half(b[k], h));
                 __builtin_memcpy(to, &v, sizeof v);
@@ -174,12 +203,10 @@ template <class T>
 }
 
 /// Row by row as far as transposing allows, so that whole cache lines are written one after another.
-template <class T>
-void store_rows(const LanesArray<T>& array, std::int64_t position, int count, const std::int32_t* slots, const T* scratch, std::int64_t first, int rows) {
+template <bool add, class T, class Rows>
+[[gnu::always_inline]] inline void store_blocks(const Rows& row, int count, const std::int32_t* slots, const T* scratch, int rows) {
     constexpr int n = block<T>, step = n * halves;
-    const std::int64_t stride = array.stride;
-    T* target = array.base + first * stride + position;
-    for (int r = 0; r < rows; r += step, target += step * stride) {
+    for (int r = 0; r < rows; r += step) {
         const int here = rows - r < step ? rows - r : step;
         const auto block_at = [&](int begin, BlockVector<T>* v) __attribute__((always_inline)) {
 #pragma GCC unroll 4
@@ -190,18 +217,32 @@ void store_rows(const LanesArray<T>& array, std::int64_t position, int count, co
             transpose(v);
         };
         int begin = 0;
-        for (; here == step && begin + 2 * n <= count; begin += 2 * n) {
-            BlockVector<T> a[n] = {}, b[n] = {};
-            block_at(begin, a);
-            block_at(begin + n, b);
-            store_two_blocks<T>(a, b, target + begin, stride);
+        if constexpr (!add) {
+            for (; here == step && begin + 2 * n <= count; begin += 2 * n) {
+                BlockVector<T> a[n] = {}, b[n] = {};
+                block_at(begin, a);
+                block_at(begin + n, b);
+                store_two_blocks<T>(a, b, row, r, begin);
+            }
         }
         for (; begin < count; begin += n) {
             BlockVector<T> v[n] = {};
             block_at(begin, v);
-            store_part<T>(v, count - begin < n ? count - begin : n, target + begin, stride, here);
+            const int numbers = count - begin < n ? count - begin : n;
+            if constexpr (add)
+                add_part<T>(v, numbers, row, r, begin, here);
+            else
+                store_part<T>(v, numbers, row, r, begin, here);
         }
     }
+}
+
+template <class T>
+void store_rows(const LanesArray<T>& array, std::int64_t position, int count, const std::int32_t* slots, const T* scratch, std::int64_t first, int rows) {
+    if (array.pointers == nullptr) return store_blocks<false>(StridedRows<T>{array.base + first * array.stride + position, array.stride}, count, slots, scratch, rows);
+    const PointedRows<T> pointed{array.pointers + first, position};
+    if (array.add) return store_blocks<true>(pointed, count, slots, scratch, rows);
+    store_blocks<false>(pointed, count, slots, scratch, rows);
 }
 
 // ---- instructions ----

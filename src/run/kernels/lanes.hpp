@@ -27,13 +27,15 @@ struct LanesTape {
     const FunctionCode* functions = nullptr;
 };
 
-/// Rows of an array: `base` + row x `stride` numbers, `rows` of them.
+/// Rows of an array: `base` + row x `stride` numbers, `rows` of them; or wherever `pointers` say.
 template <class T>
 struct LanesArray {
     T* base = nullptr;
     std::int64_t stride = 0;
     std::int64_t rows = 0;
     std::int64_t size = 0;
+    T* const* pointers = nullptr;
+    bool add = false;                               ///< store: add to what is there, rows in increasing order (pointers may be equal)
 };
 
 /// Rows [begin, end). `scratch`: slots x lanes_tile numbers, 64-byte aligned.
