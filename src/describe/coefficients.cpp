@@ -17,7 +17,7 @@ namespace {
 std::string shortest(double value) {
     char text[32];
     const auto [end, error] = std::to_chars(text, text + sizeof text, value);
-    (void)error;        // 32 characters hold every double
+    (void)error;  // 32 characters hold every double
     return {text, end};
 }
 
@@ -45,7 +45,7 @@ void check_literal(std::span<const int> shape, std::span<const CoefficientEntry>
 
 /// Immutable once made; what is expensive is computed when first asked for.
 struct Coefficients::Data {
-    NamedTensor tensor;                     // empty name: a literal
+    NamedTensor tensor;  // empty name: a literal
 
     explicit Data(NamedTensor named) : tensor(std::move(named)) {}
     const ExchangeForm& form() const {
@@ -54,11 +54,12 @@ struct Coefficients::Data {
     }
     const std::vector<CoefficientEntry>& entries() const {
         if (form().expanded()) return form().terms;
-        std::call_once(entries_once_, [this] { entries_ = clebsch::grouped(form(), std::vector<int>(tensor.shape.size(), -1), tensor.name); });
+        std::call_once(entries_once_,
+                       [this] { entries_ = clebsch::grouped(form(), std::vector<int>(tensor.shape.size(), -1), tensor.name); });
         return entries_;
     }
 
-   private:
+ private:
     mutable std::once_flag form_once_, entries_once_;
     mutable ExchangeForm form_;
     mutable std::vector<CoefficientEntry> entries_;
@@ -106,14 +107,16 @@ const std::vector<CoefficientEntry>& Coefficients::entries() const { return data
 
 std::vector<CoefficientEntry> Coefficients::grouped(std::span<const int> group) const {
     if (group.size() != rank())
-        fail("coefficients " + to_text() + ": expected a group for each of " + std::to_string(rank()) + " axes, got " + std::to_string(group.size()));
+        fail("coefficients " + to_text() + ": expected a group for each of " + std::to_string(rank()) + " axes, got " +
+             std::to_string(group.size()));
     return clebsch::grouped(data_->form(), group, name());
 }
 
 bool Coefficients::symmetric_in(int a, int b) const {
     const int axes = static_cast<int>(rank());
     if (a < 0 || b < 0 || a >= axes || b >= axes)
-        fail("coefficients " + to_text() + ": axes " + std::to_string(a) + " and " + std::to_string(b) + " are not both below " + std::to_string(axes));
+        fail("coefficients " + to_text() + ": axes " + std::to_string(a) + " and " + std::to_string(b) + " are not both below " +
+             std::to_string(axes));
     const auto first = static_cast<std::size_t>(a), second = static_cast<std::size_t>(b);
     if (data_->tensor.block[first] == data_->tensor.block[second]) return true;
     if (shape()[first] != shape()[second]) return false;

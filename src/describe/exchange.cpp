@@ -43,7 +43,7 @@ void deal(std::vector<int> rest, std::span<const std::size_t> sizes, std::vector
         dealt.push_back(rest[position]);
         choose(position + 1, missing - 1);
         dealt.pop_back();
-        std::size_t next = position;        // leave all elements equal to this one
+        std::size_t next = position;  // leave all elements equal to this one
         while (next < rest.size() && rest[next] == rest[position]) left.push_back(rest[next++]);
         choose(next, missing);
         left.resize(left.size() - (next - position));
@@ -120,14 +120,13 @@ std::vector<CoefficientEntry> divided(const ExchangeForm& tensor, std::span<cons
 
 /// Sorts indices along the axes of every label that several parts carry. Returns whether there is one.
 bool sort_across_parts(std::vector<CoefficientEntry>& entries, std::span<const int> block, std::span<const int> group) {
-    std::vector<std::vector<std::size_t>> shared;       // axes of a label
+    std::vector<std::vector<std::size_t>> shared;  // axes of a label
     for (std::size_t a = 0; a < group.size(); ++a) {
         if (group[a] < 0) continue;
-        const auto same = std::ranges::find_if(shared, [&](const std::vector<std::size_t>& axes) { return group[axes.front()] == group[a]; });
-        if (same == shared.end())
-            shared.push_back({a});
-        else
-            same->push_back(a);
+        const auto same =
+            std::ranges::find_if(shared, [&](const std::vector<std::size_t>& axes) { return group[axes.front()] == group[a]; });
+        if (same == shared.end()) shared.push_back({a});
+        else same->push_back(a);
     }
     std::erase_if(shared, [&](const std::vector<std::size_t>& axes) { return block[axes.front()] == block[axes.back()]; });
     for (const std::vector<std::size_t>& axes : shared) {
@@ -147,10 +146,8 @@ bool ExchangeForm::expanded() const { return std::ranges::adjacent_find(block) =
 
 std::vector<CoefficientEntry> grouped(const ExchangeForm& tensor, std::span<const int> group, const std::string& name) {
     std::vector<CoefficientEntry> entries = divided(tensor, group, name);
-    if (sort_across_parts(entries, tensor.block, group))
-        sort_and_merge(entries);
-    else
-        std::ranges::sort(entries, {}, &CoefficientEntry::index);
+    if (sort_across_parts(entries, tensor.block, group)) sort_and_merge(entries);
+    else std::ranges::sort(entries, {}, &CoefficientEntry::index);
     return entries;
 }
 

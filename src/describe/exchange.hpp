@@ -7,13 +7,14 @@
 
 namespace clebsch {
 
-/// `block` labels the axes; axes of a block are consecutive and may be exchanged freely. Of all entries that exchanges turn into each other only the
-/// one with non-decreasing indices along every block is kept, with the sum over all of them as value (the coefficient of a monomial).
+/// `block` labels the axes; axes of a block are consecutive and may be exchanged freely. Of all entries that exchanges turn into each other
+/// only the one with non-decreasing indices along every block is kept, with the sum over all of them as value (the coefficient of a
+/// monomial).
 struct ExchangeForm {
     std::vector<int> block;
-    std::vector<CoefficientEntry> terms;    ///< sorted by index
+    std::vector<CoefficientEntry> terms;  ///< sorted by index
 
-    bool expanded() const;                  ///< every axis a block by itself: the terms are the entries
+    bool expanded() const;  ///< every axis a block by itself: the terms are the entries
 };
 
 /// `Coefficients::grouped` of a tensor in this form. Throws Error(unsupported) beyond 2^22 entries; `name` is for the message.

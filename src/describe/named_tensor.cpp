@@ -21,7 +21,8 @@ constexpr int largest_identity = 1 << 16;
 
 std::vector<CoefficientEntry> coupling_entries(Irrep a, Irrep b, Irrep c, SignTable table) {
     std::vector<CoefficientEntry> entries;
-    for (const CouplingEntry& entry : wigner_3j(a.degree, b.degree, c.degree, table)) entries.push_back({{entry.i, entry.j, entry.k}, entry.value});
+    for (const CouplingEntry& entry : wigner_3j(a.degree, b.degree, c.degree, table))
+        entries.push_back({{entry.i, entry.j, entry.k}, entry.value});
     return entries;
 }
 
@@ -41,6 +42,7 @@ std::vector<CoefficientEntry> harmonic_terms(int degree) {
 
 std::vector<CoefficientEntry> identity_entries(int n) {
     std::vector<CoefficientEntry> entries;
+    entries.reserve(static_cast<std::size_t>(n));
     for (int i = 0; i < n; ++i) entries.push_back({{i, i}, 1.0});
     return entries;
 }
@@ -59,7 +61,8 @@ std::string_view trimmed(std::string_view text) {
 
 std::vector<std::string_view> parts(std::string_view text, char separator) {
     std::vector<std::string_view> result;
-    for (std::size_t end; (end = text.find(separator)) != text.npos; text.remove_prefix(end + 1)) result.push_back(trimmed(text.substr(0, end)));
+    for (std::size_t end; (end = text.find(separator)) != text.npos; text.remove_prefix(end + 1))
+        result.push_back(trimmed(text.substr(0, end)));
     result.push_back(trimmed(text));
     return result;
 }
@@ -71,7 +74,8 @@ Call parse_call(std::string_view text) {
     call.name = trimmed(call.text.substr(0, open));
     if (open == call.text.npos) return call;
     if (call.text.back() != ')') call_error(text, "expected ')' at the end");
-    for (const std::string_view list : parts(call.text.substr(open + 1, call.text.size() - open - 2), ';')) call.lists.push_back(parts(list, ','));
+    for (const std::string_view list : parts(call.text.substr(open + 1, call.text.size() - open - 2), ';'))
+        call.lists.push_back(parts(list, ','));
     return call;
 }
 
@@ -88,9 +92,7 @@ std::vector<Irrep> parse_irreps_of(const Call& call, const std::vector<std::stri
     for (const std::string_view text : texts) {
         try {
             irreps.push_back(parse_irrep(text));
-        } catch (const Error& error) {
-            call_error(call.text, error.what());
-        }
+        } catch (const Error& error) { call_error(call.text, error.what()); }
     }
     return irreps;
 }
@@ -99,7 +101,7 @@ void expect_arguments(const Call& call, std::initializer_list<std::size_t> count
     bool fits = call.lists.size() == counts.size();
     for (std::size_t i = 0; fits && i < counts.size(); ++i) {
         const std::size_t count = *(counts.begin() + i);
-        fits = count == 0 || call.lists[i].size() == count;       // 0: any number
+        fits = count == 0 || call.lists[i].size() == count;  // 0: any number
     }
     if (!fits) call_error(call.text, std::string("expected ") + form);
 }
@@ -126,7 +128,8 @@ NamedTensor coupling_tensor(const Call& call) {
     expect_arguments(call, {3}, "three irreps, as in cg(1o,1o,2e)");
     const std::vector<Irrep> irreps = parse_irreps_of(call, call.lists[0]);
     const Irrep a = irreps[0], b = irreps[1], c = irreps[2];
-    const bool one_group = (a.parity == Parity::none) == (b.parity == Parity::none) && (b.parity == Parity::none) == (c.parity == Parity::none);
+    const bool one_group =
+        (a.parity == Parity::none) == (b.parity == Parity::none) && (b.parity == Parity::none) == (c.parity == Parity::none);
     if (!one_group) call_error(call.text, "expected irreps of O(3) or of SO(3), got both");
     if (!couples(a, b, c)) call_error(call.text, to_text(c) + " does not appear in " + to_text(a) + " x " + to_text(b));
     const SignTable table = call.name == "cg04" ? SignTable::e3nn_0_4 : SignTable::e3nn_0_5;
@@ -151,11 +154,13 @@ NamedTensor symmetric_tensor(const Call& call) {
     const Irrep output = parse_irreps_of(call, call.lists[1])[0];
     const int number = parse_count(call, call.lists[2][0], 1 << 20);
     for (const Irrep& irrep : inputs)
-        if ((irrep.parity == Parity::none) != (output.parity == Parity::none)) call_error(call.text, "expected irreps of O(3) or of SO(3), got both");
+        if ((irrep.parity == Parity::none) != (output.parity == Parity::none))
+            call_error(call.text, "expected irreps of O(3) or of SO(3), got both");
     if (!std::ranges::is_sorted(inputs)) call_error(call.text, "expected the irreps in non-decreasing order (0o, 0e, 1o, 1e, ...)");
     const auto couplings = symmetric_couplings(inputs, output);
     if (static_cast<std::size_t>(number) >= couplings->size())
-        call_error(call.text, "there are " + std::to_string(couplings->size()) + " symmetric couplings, got number " + std::to_string(number));
+        call_error(call.text,
+                   "there are " + std::to_string(couplings->size()) + " symmetric couplings, got number " + std::to_string(number));
     NamedTensor tensor;
     tensor.name = "symmetric(" + symmetric_text(inputs, output) + ";" + std::to_string(number) + ")";
     for (std::size_t a = 0; a < inputs.size(); ++a) {

@@ -12,9 +12,9 @@ namespace clebsch {
 
 /// What a name stands for; the entries are computed when asked for.
 struct NamedTensor {
-    std::string name;               ///< canonical: no spaces, irreps as `to_text` writes them
+    std::string name;  ///< canonical: no spaces, irreps as `to_text` writes them
     std::vector<int> shape;
-    std::vector<int> block;         ///< as in ExchangeForm
+    std::vector<int> block;  ///< as in ExchangeForm
     std::function<std::vector<CoefficientEntry>()> terms;
 };
 

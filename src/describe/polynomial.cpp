@@ -10,9 +10,9 @@ namespace {
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 
 [[noreturn]] void channels_error(std::string_view channels, std::size_t position, const std::string& expected) {
-    throw Error(ErrorKind::parse, "channels '" + std::string(channels) + "': expected " + expected + " at character " +
-                                      std::to_string(position + 1) +
-                                      (position < channels.size() ? ", got '" + std::string(1, channels[position]) + "'" : ", got the end"));
+    throw Error(ErrorKind::parse,
+                "channels '" + std::string(channels) + "': expected " + expected + " at character " + std::to_string(position + 1) +
+                    (position < channels.size() ? ", got '" + std::string(1, channels[position]) + "'" : ", got the end"));
 }
 
 template <class T>
@@ -89,10 +89,8 @@ std::vector<ChannelGroup> parse_channels(std::string_view channels) {
 std::string to_text(const std::vector<ChannelGroup>& channels) {
     std::string text;
     for (const ChannelGroup& group : channels) {
-        if (group.restricted())
-            text += {'(', group.first, '<', group.second, ')'};
-        else
-            text += group.first;
+        if (group.restricted()) text += {'(', group.first, '<', group.second, ')'};
+        else text += group.first;
     }
     return text;
 }
@@ -126,9 +124,12 @@ int Polynomial::find_index(std::string_view name) const { return find_named(indi
 
 std::string Polynomial::space_of(const Operand& operand) const {
     switch (operand.rows.kind) {
-        case Addressing::Kind::each: return rows;
-        case Addressing::Kind::shared: return "";
-        case Addressing::Kind::indexed: break;
+        case Addressing::Kind::each:
+            return rows;
+        case Addressing::Kind::shared:
+            return "";
+        case Addressing::Kind::indexed:
+            break;
     }
     if (operand.rows.via.empty()) fail("operand '" + operand.name + "': indexed without the name of an index");
     return indices[static_cast<std::size_t>(find_index(operand.rows.via.back()))].to;
@@ -136,7 +137,8 @@ std::string Polynomial::space_of(const Operand& operand) const {
 
 bool Polynomial::is_sorted(const Operand& operand) const {
     if (operand.rows.kind != Addressing::Kind::indexed) return true;
-    return std::ranges::all_of(operand.rows.via, [&](const std::string& name) { return indices[static_cast<std::size_t>(find_index(name))].sorted; });
+    return std::ranges::all_of(operand.rows.via,
+                               [&](const std::string& name) { return indices[static_cast<std::size_t>(find_index(name))].sorted; });
 }
 
 std::vector<Segment> segments_of(const Irreps& irreps) {
@@ -158,7 +160,7 @@ std::optional<Irreps> irreps_of(const Operand& operand) {
 std::vector<CoefficientEntry> reduced_entries(const Path& path) {
     // Label every coefficient axis with the first input factor that is identical to the axis's own.
     const std::size_t inputs = path.factors.size() - 1;
-    std::vector<std::vector<std::size_t>> classes;      // of identical input factors, each in increasing order
+    std::vector<std::vector<std::size_t>> classes;  // of identical input factors, each in increasing order
     std::vector<int> label(path.coefficients.rank(), -1);
     for (std::size_t f = 0; f < inputs; ++f) {
         const Factor& factor = path.factors[f];
@@ -171,7 +173,8 @@ std::vector<CoefficientEntry> reduced_entries(const Path& path) {
     }
     for (std::size_t c = 0; c < classes.size(); ++c)
         for (std::size_t f : classes[c])
-            if (path.factors[f].axis >= 0 && classes[c].size() > 1) label[static_cast<std::size_t>(path.factors[f].axis)] = static_cast<int>(c);
+            if (path.factors[f].axis >= 0 && classes[c].size() > 1)
+                label[static_cast<std::size_t>(path.factors[f].axis)] = static_cast<int>(c);
 
     std::vector<CoefficientEntry> reduced;
     for (const CoefficientEntry& entry : path.coefficients.grouped(label)) {
@@ -182,6 +185,7 @@ std::vector<CoefficientEntry> reduced_entries(const Path& path) {
         for (const std::vector<std::size_t>& members : classes) {
             if (members.size() < 2) continue;
             std::vector<int> components;
+            components.reserve(members.size());
             for (std::size_t f : members) components.push_back(result.index[f]);
             std::ranges::sort(components);
             for (std::size_t i = 0; i < members.size(); ++i) result.index[members[i]] = components[i];

@@ -29,13 +29,14 @@ void check_index(const Index& index, const Rows& rows, const Indices& indices) {
     const std::vector<std::int64_t>& values = found->second;
     const std::int64_t from = rows_of(rows, index.from, where), to = rows_of(rows, index.to, where);
     if (static_cast<std::int64_t>(values.size()) != from)
-        fail(where + ": expected a value for each of " + std::to_string(from) + " rows of " + quoted(index.from) + ", got " + std::to_string(values.size()));
+        fail(where + ": expected a value for each of " + std::to_string(from) + " rows of " + quoted(index.from) + ", got " +
+             std::to_string(values.size()));
     std::int64_t largest = -1;
     for (std::size_t i = 0; i < values.size(); ++i) {
         const std::int64_t value = values[i];
         if (value < -1 || value >= to)
-            fail(where + ": value " + std::to_string(value) + " at position " + std::to_string(i) + " is outside the " + std::to_string(to) + " rows of " +
-                 quoted(index.to) + " (-1 masks a row)");
+            fail(where + ": value " + std::to_string(value) + " at position " + std::to_string(i) + " is outside the " +
+                 std::to_string(to) + " rows of " + quoted(index.to) + " (-1 masks a row)");
         if (value == -1) continue;
         if (index.sorted && value < largest)
             fail(where + ": declared sorted, but value " + std::to_string(value) + " at position " + std::to_string(i) + " follows " +
@@ -47,7 +48,8 @@ void check_index(const Index& index, const Rows& rows, const Indices& indices) {
 void check_array(const std::string& where, const ReferenceArray& array, std::int64_t rows, std::int64_t size) {
     if (size != 0 && static_cast<std::int64_t>(array.size()) / size == rows && static_cast<std::int64_t>(array.size()) % size == 0) return;
     if (size == 0 && array.empty()) return;
-    fail(where + ": expected " + std::to_string(rows) + " rows of " + std::to_string(size) + " numbers, got " + std::to_string(array.size()) + " numbers");
+    fail(where + ": expected " + std::to_string(rows) + " rows of " + std::to_string(size) + " numbers, got " +
+         std::to_string(array.size()) + " numbers");
 }
 
 /// The row of an operand that belongs to every row of the iteration space; -1: none.
@@ -75,10 +77,9 @@ std::vector<std::int64_t> channels_of(const Path& path) {
         std::int64_t channel = 0;
         for (const ChannelGroup& group : groups) {
             const std::int64_t n = path.extent(group.first), u = value(group.first);
-            if (group.restricted())      // u-th row of the triangle starts after rows of n-1, n-2, ... pairs
+            if (group.restricted())  // u-th row of the triangle starts after rows of n-1, n-2, ... pairs
                 channel = channel * (n * (n - 1) / 2) + u * (2 * n - u - 1) / 2 + value(group.second) - u - 1;
-            else
-                channel = channel * n + u;
+            else channel = channel * n + u;
         }
         return channel;
     };
@@ -89,7 +90,7 @@ std::vector<std::int64_t> channels_of(const Path& path) {
     while (true) {
         if (std::ranges::all_of(pairs, [&](const ChannelGroup& pair) { return value(pair.first) < value(pair.second); }))
             for (const std::vector<ChannelGroup>& groups : channels) result.push_back(flat_channel(groups));
-        std::size_t next = 0;       // count up
+        std::size_t next = 0;  // count up
         for (; next < path.extents.size(); ++next) {
             std::int64_t& letter = letters[path.extents[next].first - 'a'];
             if (++letter < path.extents[next].second) break;
@@ -112,7 +113,7 @@ struct Place {
 
 /// One polynomial on given arrays: arrays[i] belongs to operand i; outputs are of the right size and zero.
 class PathSum {
-   public:
+ public:
     PathSum(const Polynomial& polynomial, std::int64_t count, const Indices& indices, std::vector<ReferenceArray*> arrays)
         : polynomial_(polynomial), count_(count), arrays_(std::move(arrays)) {
         for (const Operand& operand : polynomial.operands) rows_.push_back(rows_read(operand, count, indices));
@@ -121,12 +122,13 @@ class PathSum {
     void add(const Path& path) const {
         const std::size_t factors = path.factors.size();
         const std::vector<std::int64_t> channels = channels_of(path);
-        Path unscaled = path;       // the scale is applied in long double
+        Path unscaled = path;  // the scale is applied in long double
         unscaled.scale = 1;
         const std::vector<CoefficientEntry> entries = reduced_entries(unscaled);
-        std::vector<std::int64_t> components;       // offset of every entry's component, [entry][factor]
+        std::vector<std::int64_t> components;  // offset of every entry's component, [entry][factor]
         std::vector<Place> places;
-        for (const Factor& factor : path.factors) places.emplace_back(polynomial_.operands[static_cast<std::size_t>(factor.operand)], factor.segment);
+        for (const Factor& factor : path.factors)
+            places.emplace_back(polynomial_.operands[static_cast<std::size_t>(factor.operand)], factor.segment);
         for (const CoefficientEntry& entry : entries)
             for (std::size_t f = 0; f < factors; ++f) components.push_back(entry.index[f] * places[f].component_stride);
 
@@ -145,11 +147,11 @@ class PathSum {
         }
     }
 
-   private:
+ private:
     const Polynomial& polynomial_;
     std::int64_t count_;
     std::vector<ReferenceArray*> arrays_;
-    std::vector<std::vector<std::int64_t>> rows_;       // of every operand
+    std::vector<std::vector<std::int64_t>> rows_;  // of every operand
 
     /// The segments the factors refer to for this row; false when one of them is masked.
     bool find_rows(const Path& path, const std::vector<Place>& places, std::int64_t row, std::vector<long double*>& base) const {
@@ -226,12 +228,14 @@ std::map<std::string, ReferenceArray> evaluate(const Program& program, const Ref
         } else {
             const auto& [polynomial, arguments] = std::get<PolynomialNode>(node);
             std::vector<ReferenceArray*> arrays;
+            arrays.reserve(arguments.size());
             for (const int argument : arguments) arrays.push_back(&values[static_cast<std::size_t>(argument)]);
             evaluate_on(polynomial, inputs.rows, inputs.indices, arrays);
         }
     }
     std::map<std::string, ReferenceArray> outputs;
-    for (const int output : program.outputs) outputs[program.values[static_cast<std::size_t>(output)].name] = values[static_cast<std::size_t>(output)];
+    for (const int output : program.outputs)
+        outputs[program.values[static_cast<std::size_t>(output)].name] = values[static_cast<std::size_t>(output)];
     return outputs;
 }
 

@@ -14,14 +14,15 @@
 namespace clebsch {
 namespace {
 
-/// A candidate whose part outside the span of the earlier ones is smaller than this is dependent on them. Over all lists of up to four irreps of
-/// degree 0 to 4 the smallest true remainder is 0.27 and the largest that rounding leaves is 1.1e-15.
+/// A candidate whose part outside the span of the earlier ones is smaller than this is dependent on them. Over all lists of up to four
+/// irreps of degree 0 to 4 the smallest true remainder is 0.27 and the largest that rounding leaves is 1.1e-15.
 constexpr double rank_tolerance = 1e-7;
 constexpr std::int64_t largest_tensor = std::int64_t{1} << 22;
 
-/// The monomials in the components of `inputs`: component lists that are non-decreasing among equal irreps, numbered in lexicographic order.
+/// The monomials in the components of `inputs`: component lists that are non-decreasing among equal irreps, numbered in lexicographic
+/// order.
 class Monomials {
-   public:
+ public:
     explicit Monomials(std::span<const Irrep> inputs) : inputs_(inputs.begin(), inputs.end()) {
         std::int64_t dense = 1;
         for (const Irrep& irrep : inputs) {
@@ -41,9 +42,11 @@ class Monomials {
     /// Number of a monomial; `components` may be in any order among equal irreps.
     std::size_t number(std::vector<int> components) const {
         for (std::size_t begin = 0; begin < inputs_.size(); begin = group_end(begin))
-            std::sort(components.begin() + static_cast<std::ptrdiff_t>(begin), components.begin() + static_cast<std::ptrdiff_t>(group_end(begin)));
+            std::sort(components.begin() + static_cast<std::ptrdiff_t>(begin),
+                      components.begin() + static_cast<std::ptrdiff_t>(group_end(begin)));
         std::size_t key = 0;
-        for (std::size_t a = 0; a < inputs_.size(); ++a) key = key * static_cast<std::size_t>(inputs_[a].dim()) + static_cast<std::size_t>(components[a]);
+        for (std::size_t a = 0; a < inputs_.size(); ++a)
+            key = key * static_cast<std::size_t>(inputs_[a].dim()) + static_cast<std::size_t>(components[a]);
         return static_cast<std::size_t>(number_[key]);
     }
     /// Number of tensor entries that a monomial stands for.
@@ -54,15 +57,15 @@ class Monomials {
             const bool same_group = a > 0 && inputs_[a] == inputs_[a - 1];
             group = same_group ? group + 1 : 1;
             run = same_group && components[a] == components[a - 1] ? run + 1 : 1;
-            count = count * static_cast<double>(group) / static_cast<double>(run);      // multinomials, one factor at a time
+            count = count * static_cast<double>(group) / static_cast<double>(run);  // multinomials, one factor at a time
         }
         return count;
     }
 
-   private:
+ private:
     std::vector<Irrep> inputs_;
     std::vector<std::vector<int>> components_;
-    std::vector<std::int32_t> number_;      // by dense position of the sorted components
+    std::vector<std::int32_t> number_;  // by dense position of the sorted components
 
     std::size_t group_end(std::size_t begin) const {
         std::size_t end = begin + 1;
@@ -91,12 +94,12 @@ Dense extended(const SymmetricCoupling& prefix, int j, const Monomials& monomial
     const auto width = static_cast<std::size_t>(output.dim());
     Dense result(monomials.size() * width, 0.0);
     const std::span<const CouplingEntry> coupling = wigner_3j(j, last.degree, output.degree);
-    std::vector<std::size_t> first_of(static_cast<std::size_t>(2 * j + 2), 0);      // the coupling is sorted by its first component
+    std::vector<std::size_t> first_of(static_cast<std::size_t>(2 * j + 2), 0);  // the coupling is sorted by its first component
     for (const CouplingEntry& entry : coupling) first_of[static_cast<std::size_t>(entry.i) + 1] += 1;
     for (std::size_t k = 1; k < first_of.size(); ++k) first_of[k] += first_of[k - 1];
     for (const CoefficientEntry& term : prefix) {
         const auto k = static_cast<std::size_t>(term.index.back());
-        std::vector<int> components = term.index;       // the coupled component's place is taken by the new input's
+        std::vector<int> components = term.index;  // the coupled component's place is taken by the new input's
         int known = -1;
         std::size_t row = 0;
         for (std::size_t e = first_of[k]; e < first_of[k + 1]; ++e) {
@@ -112,7 +115,7 @@ Dense extended(const SymmetricCoupling& prefix, int j, const Monomials& monomial
 
 /// Gram-Schmidt in the order of the candidates, whose leading coefficients stay positive.
 class Basis {
-   public:
+ public:
     Basis(const Monomials& monomials, int width) : width_(static_cast<std::size_t>(width)) {
         for (std::size_t i = 0; i < monomials.size(); ++i) weights_.push_back(1.0 / monomials.arrangements(i));
     }
@@ -120,7 +123,7 @@ class Basis {
         const double norm = std::sqrt(product(candidate, candidate));
         if (norm < rank_tolerance) return;
         for (double& value : candidate) value /= norm;
-        for (int pass = 0; pass < 2; ++pass) {      // twice: the second pass removes what rounding left
+        for (int pass = 0; pass < 2; ++pass) {  // twice: the second pass removes what rounding left
             for (const Dense& earlier : vectors_) {
                 const double overlap = product(candidate, earlier);
                 for (std::size_t i = 0; i < candidate.size(); ++i) candidate[i] -= overlap * earlier[i];
@@ -133,7 +136,7 @@ class Basis {
     }
     const std::vector<Dense>& vectors() const { return vectors_; }
 
-   private:
+ private:
     std::size_t width_;
     std::vector<double> weights_;
     std::vector<Dense> vectors_;
@@ -155,7 +158,7 @@ SymmetricCoupling sparse(const Dense& dense, const Monomials& monomials, int wid
     for (std::size_t i = 0; i < monomials.size(); ++i) {
         for (int m = 0; m < width; ++m) {
             const double value = dense[i * static_cast<std::size_t>(width) + static_cast<std::size_t>(m)];
-            if (std::abs(value) < 1e-13) continue;      // rounding of a zero: vectors have norm 1, true entries are not this small
+            if (std::abs(value) < 1e-13) continue;  // rounding of a zero: vectors have norm 1, true entries are not this small
             std::vector<int> index = monomials.components(i);
             index.push_back(m);
             coupling.push_back({std::move(index), value});
@@ -184,8 +187,8 @@ std::vector<SymmetricCoupling> compute(std::span<const Irrep> inputs, Irrep outp
     for (const Irrep& irrep : prefix) reach += irrep.degree;
     const int highest = std::min(reach, output.degree + last.degree);
     if (highest > max_degree)
-        throw Error(ErrorKind::unsupported, "symmetric(" + symmetric_text(inputs, output) + "): an intermediate degree of " + std::to_string(highest) +
-                                                " exceeds " + std::to_string(max_degree));
+        throw Error(ErrorKind::unsupported, "symmetric(" + symmetric_text(inputs, output) + "): an intermediate degree of " +
+                                                std::to_string(highest) + " exceeds " + std::to_string(max_degree));
     Basis basis(monomials, output.dim());
     for (int j = std::abs(output.degree - last.degree); j <= highest; ++j) {
         const auto couplings = symmetric_couplings(prefix, {j, parity_of(prefix)});
@@ -216,7 +219,8 @@ std::shared_ptr<const std::vector<SymmetricCoupling>> symmetric_couplings(std::s
         const std::lock_guard lock(mutex);
         if (const auto found = known.find(name); found != known.end()) return found->second;
     }
-    // Computed without the lock, since the computation asks for shorter lists; of two threads that arrive together the first to finish is kept.
+    // Computed without the lock, since the computation asks for shorter lists; of two threads that arrive together the first to finish is
+    // kept.
     auto computed = std::make_shared<const Couplings>(output.parity == parity_of(inputs) ? compute(inputs, output) : Couplings{});
     const std::lock_guard lock(mutex);
     return known.emplace(name, std::move(computed)).first->second;

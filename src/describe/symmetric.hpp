@@ -17,8 +17,8 @@ using SymmetricCoupling = std::vector<CoefficientEntry>;
 
 /// An orthonormal basis of the symmetric couplings of `inputs` (non-decreasing, at least one) to `output`; empty when there are none.
 /// As tensors T_r over all components they satisfy sum over inputs of T_r[..., m] T_s[..., n] = delta(r, s) delta(m, n).
-/// Computed on first use and kept for the life of the process; thread safe. Throws Error(invalid_argument) for a list that is not sorted and
-/// Error(unsupported) when an intermediate degree exceeds max_degree or the tensors would be too large.
+/// Computed on first use and kept for the life of the process; thread safe. Throws Error(invalid_argument) for a list that is not sorted
+/// and Error(unsupported) when an intermediate degree exceeds max_degree or the tensors would be too large.
 std::shared_ptr<const std::vector<SymmetricCoupling>> symmetric_couplings(std::span<const Irrep> inputs, Irrep output);
 
 /// "1o,1o,2e;2e": what stands before the number of the coupling in the name of its coefficients.

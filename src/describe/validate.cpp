@@ -8,7 +8,8 @@
 namespace clebsch {
 namespace {
 
-/// Numbers per row, channels and loops stay far below 2^63, so that byte counts and products of two of them can be computed without overflow.
+/// Numbers per row, channels and loops stay far below 2^63, so that byte counts and products of two of them can be computed without
+/// overflow.
 constexpr std::int64_t largest_size = std::int64_t{1} << 48;
 
 std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
@@ -68,7 +69,8 @@ void check_operand(const Polynomial& polynomial, const Operand& operand) {
         if (segment.components < 1) fail(where + "expected at least 1 component, got " + std::to_string(segment.components));
         if (segment.irrep) {
             if (segment.irrep->degree < 0 || segment.irrep->degree > max_degree)
-                fail(where + "expected an irrep of degree 0 to " + std::to_string(max_degree) + ", got " + std::to_string(segment.irrep->degree));
+                fail(where + "expected an irrep of degree 0 to " + std::to_string(max_degree) + ", got " +
+                     std::to_string(segment.irrep->degree));
             if (segment.components != segment.irrep->dim())
                 fail(where + "irrep " + to_text(*segment.irrep) + " has " + std::to_string(segment.irrep->dim()) + " components, got " +
                      std::to_string(segment.components));
@@ -81,8 +83,9 @@ void check_operand(const Polynomial& polynomial, const Operand& operand) {
 
 /// Checks one path; `where()` names it in messages.
 class PathCheck {
-   public:
-    PathCheck(const Polynomial& polynomial, std::size_t number) : polynomial_(polynomial), path_(polynomial.paths[number]), number_(number) {}
+ public:
+    PathCheck(const Polynomial& polynomial, std::size_t number)
+        : polynomial_(polynomial), path_(polynomial.paths[number]), number_(number) {}
 
     void run() const {
         if (path_.factors.empty()) fail(where() + "expected an output factor, got no factors");
@@ -102,7 +105,7 @@ class PathCheck {
                 fail(where() + "axis " + std::to_string(axis) + " of " + path_.coefficients.to_text() + " belongs to no factor");
     }
 
-   private:
+ private:
     const Polynomial& polynomial_;
     const Path& path_;
     std::size_t number_;
@@ -126,8 +129,10 @@ class PathCheck {
         char previous = 0;
         std::int64_t loops = 1;
         for (const auto& [letter, extent] : path_.extents) {
-            if (letter < 'a' || letter > 'z') fail(where() + "expected letters a-z among the extents, got character " + std::to_string(int{letter}));
-            if (letter <= previous) fail(where() + "extents are to be sorted by letter without repeats, got '" + letter + "' after '" + previous + "'");
+            if (letter < 'a' || letter > 'z')
+                fail(where() + "expected letters a-z among the extents, got character " + std::to_string(int{letter}));
+            if (letter <= previous)
+                fail(where() + "extents are to be sorted by letter without repeats, got '" + letter + "' after '" + previous + "'");
             if (extent < 0) fail(where() + "letter '" + letter + "': expected an extent of at least 0, got " + std::to_string(extent));
             previous = letter;
             if (extent > 0 && __builtin_mul_overflow(loops, extent, &loops)) fail(where() + "the product of all extents exceeds 2^63");
@@ -154,12 +159,11 @@ class PathCheck {
         std::vector<ChannelGroup> groups;
         try {
             groups = parse_channels(factor.channels);
-        } catch (const Error& error) {
-            fail(where(f) + error.what());
-        }
+        } catch (const Error& error) { fail(where(f) + error.what()); }
         auto extent = [&](char letter) {
             const auto found = std::ranges::find(path_.extents, letter, &std::pair<char, std::int64_t>::first);
-            if (found == path_.extents.end()) fail(where(f) + "letter '" + letter + "' of channels " + quoted(factor.channels) + " has no extent");
+            if (found == path_.extents.end())
+                fail(where(f) + "letter '" + letter + "' of channels " + quoted(factor.channels) + " has no extent");
             used[letter - 'a'] = true;
             letters += (letters.empty() ? "" : ", ") + std::string(1, letter) + " = " + std::to_string(found->second);
             return found->second;
@@ -169,16 +173,17 @@ class PathCheck {
             if (group.restricted()) {
                 const std::int64_t second = extent(group.second);
                 if (n != second)
-                    fail(where(f) + "the letters of (" + group.first + '<' + group.second + ") need equal extents, got " + std::to_string(n) + " and " +
-                         std::to_string(second));
-                if (n > (std::int64_t{1} << 24)) fail(where(f) + "an extent of " + std::to_string(n) + " is too large for a pair of letters");
+                    fail(where(f) + "the letters of (" + group.first + '<' + group.second + ") need equal extents, got " +
+                         std::to_string(n) + " and " + std::to_string(second));
+                if (n > (std::int64_t{1} << 24))
+                    fail(where(f) + "an extent of " + std::to_string(n) + " is too large for a pair of letters");
                 n = n * (n - 1) / 2;
             }
             if (__builtin_mul_overflow(count, n, &count)) fail(where(f) + "the number of channels exceeds 2^63");
         }
         if (count != segment(factor).multiplicity)
-            fail(where(f) + "channels " + quoted(factor.channels) + (letters.empty() ? "" : " with " + letters) + " are " + std::to_string(count) +
-                 ", the segment has " + std::to_string(segment(factor).multiplicity));
+            fail(where(f) + "channels " + quoted(factor.channels) + (letters.empty() ? "" : " with " + letters) + " are " +
+                 std::to_string(count) + ", the segment has " + std::to_string(segment(factor).multiplicity));
     }
 
     void check_axis(std::size_t f, std::vector<int>& factor_of_axis) const {
@@ -197,8 +202,8 @@ class PathCheck {
         owner = static_cast<int>(f);
         const int extent = path_.coefficients.shape()[static_cast<std::size_t>(factor.axis)];
         if (extent != components)
-            fail(where(f) + "axis " + std::to_string(factor.axis) + " of " + path_.coefficients.to_text() + " has extent " + std::to_string(extent) +
-                 ", the segment has " + std::to_string(components) + " components");
+            fail(where(f) + "axis " + std::to_string(factor.axis) + " of " + path_.coefficients.to_text() + " has extent " +
+                 std::to_string(extent) + ", the segment has " + std::to_string(components) + " components");
     }
 };
 

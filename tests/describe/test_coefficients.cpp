@@ -50,13 +50,12 @@ template <class Make>
 std::string error_of(Make&& make) {
     try {
         make();
-    } catch (const Error& error) {
-        return error.what();
-    }
+    } catch (const Error& error) { return error.what(); }
     return "no error";
 }
 
-/// Times `output` appears in the product of symmetric powers, by counting weights: multisets of components of total weight M, for M = l and l + 1.
+/// Times `output` appears in the product of symmetric powers, by counting weights: multisets of components of total weight M, for M = l and
+/// l + 1.
 std::size_t multiplicity(const std::vector<Irrep>& inputs, int degree) {
     std::map<int, std::size_t> count;
     std::vector<int> components(inputs.size());
@@ -107,7 +106,8 @@ TEST_CASE("named tensors have the entries their names say") {
         CHECK(cg.to_text() == (old_signs ? "cg04(1o,2e,3o)" : "cg(1o,2e,3o)"));
         CHECK(cg.shape() == std::vector<int>{3, 5, 7});
         Entries expected;
-        for (const CouplingEntry& e : wigner_3j(1, 2, 3, old_signs ? SignTable::e3nn_0_4 : SignTable::e3nn_0_5)) expected.push_back({{e.i, e.j, e.k}, e.value});
+        for (const CouplingEntry& e : wigner_3j(1, 2, 3, old_signs ? SignTable::e3nn_0_4 : SignTable::e3nn_0_5))
+            expected.push_back({{e.i, e.j, e.k}, e.value});
         CHECK(cg.entries() == expected);
         CHECK(cg == Coefficients::named(cg.to_text()));
     }
@@ -117,39 +117,42 @@ TEST_CASE("named tensors have the entries their names say") {
 }
 
 TEST_CASE("literals are sorted, merged, without zeros, and compare by value") {
-    const Coefficients a = Coefficients::literal({2, 3}, {{{1, 2}, 0.5}, {{0, 1}, 2.0}, {{1, 2}, -1.5}, {{1, 0}, 3.0}, {{1, 0}, -3.0}, {{0, 0}, 0.0}});
+    const Coefficients a =
+        Coefficients::literal({2, 3}, {{{1, 2}, 0.5}, {{0, 1}, 2.0}, {{1, 2}, -1.5}, {{1, 0}, 3.0}, {{1, 0}, -3.0}, {{0, 0}, 0.0}});
     CHECK(a.to_text() == "{2,3; 0,1: 2; 1,2: -1}");
     CHECK(a == Coefficients::literal({2, 3}, {{{1, 2}, -1.0}, {{0, 1}, 2.0}}));
     CHECK(!(a == Coefficients::literal({2, 4}, {{{1, 2}, -1.0}, {{0, 1}, 2.0}})));
     CHECK(Coefficients::literal({2}, {}).to_text() == "{2}");
     CHECK(error_of([] { Coefficients::literal({2, 0}, {}); }).find("expected extents of at least 1") != std::string::npos);
-    CHECK(error_of([] { Coefficients::literal({2, 3}, {{{1, 3}, 1.0}}); }) == "coefficients of shape (2,3), entry (1,3): index 3 is outside [0, 3)");
+    CHECK(error_of([] {
+              Coefficients::literal({2, 3}, {{{1, 3}, 1.0}});
+          }) == "coefficients of shape (2,3), entry (1,3): index 3 is outside [0, 3)");
     CHECK(error_of([] { Coefficients::literal({2, 3}, {{{1}, 1.0}}); }).find("expected 2 indices, got 1") != std::string::npos);
     CHECK(error_of([] { Coefficients::literal({2}, {{{1}, NAN}}); }).find("finite") != std::string::npos);
 }
 
 TEST_CASE("what is wrong with a name is said") {
-    for (const auto& [call, problem] : std::vector<std::pair<const char*, const char*>>{
-             {"two", "expected one, identity(n), cg"},
-             {"", "expected one, identity(n), cg"},
-             {"one(1)", "expected no arguments"},
-             {"identity(0)", "at least one component"},
-             {"identity(70000)", "expected a whole number from 0 to 65536, got '70000'"},
-             {"identity(99999999999999999999)", "expected a whole number"},
-             {"identity(2", "expected ')' at the end"},
-             {"cg(1o,1o)", "expected three irreps"},
-             {"cg(1o,1o,2q)", "2q"},
-             {"cg(1o,1o,3e)", "3e does not appear in 1o x 1o"},
-             {"cg(1o,1o,2o)", "2o does not appear in 1o x 1o"},
-             {"cg(1o,1,2)", "O(3) or of SO(3)"},
-             {"harmonic(13)", "from 0 to 12, got '13'"},
-             {"harmonic(-1)", "got '-1'"},
-             {"symmetric(1o,1o;2e)", "irreps; an irrep; a number"},
-             {"symmetric(2e,1o;1o;0)", "non-decreasing"},
-             {"symmetric(1o,1o;1e;0)", "there are 0 symmetric couplings"},
-             {"symmetric(1o,1o;2e;1)", "there are 1 symmetric couplings, got number 1"},
-             {"symmetric(12o,12o,12o;12o;0)", "exceeds 12"},
-             {"symmetric(12e,12e,12e,12e,12e,12e;0e;0)", "not supported"}}) {
+    for (const auto& [call, problem] :
+         std::vector<std::pair<const char*, const char*>>{{"two", "expected one, identity(n), cg"},
+                                                          {"", "expected one, identity(n), cg"},
+                                                          {"one(1)", "expected no arguments"},
+                                                          {"identity(0)", "at least one component"},
+                                                          {"identity(70000)", "expected a whole number from 0 to 65536, got '70000'"},
+                                                          {"identity(99999999999999999999)", "expected a whole number"},
+                                                          {"identity(2", "expected ')' at the end"},
+                                                          {"cg(1o,1o)", "expected three irreps"},
+                                                          {"cg(1o,1o,2q)", "2q"},
+                                                          {"cg(1o,1o,3e)", "3e does not appear in 1o x 1o"},
+                                                          {"cg(1o,1o,2o)", "2o does not appear in 1o x 1o"},
+                                                          {"cg(1o,1,2)", "O(3) or of SO(3)"},
+                                                          {"harmonic(13)", "from 0 to 12, got '13'"},
+                                                          {"harmonic(-1)", "got '-1'"},
+                                                          {"symmetric(1o,1o;2e)", "irreps; an irrep; a number"},
+                                                          {"symmetric(2e,1o;1o;0)", "non-decreasing"},
+                                                          {"symmetric(1o,1o;1e;0)", "there are 0 symmetric couplings"},
+                                                          {"symmetric(1o,1o;2e;1)", "there are 1 symmetric couplings, got number 1"},
+                                                          {"symmetric(12o,12o,12o;12o;0)", "exceeds 12"},
+                                                          {"symmetric(12e,12e,12e,12e,12e,12e;0e;0)", "not supported"}}) {
         const std::string error = error_of([&, text = call] { Coefficients::named(text); });
         INFO(call, ": ", error);
         CHECK(error.find(problem) != std::string::npos);
@@ -158,9 +161,13 @@ TEST_CASE("what is wrong with a name is said") {
 
 TEST_CASE("grouped adds up all exchanges of axes of a group, whatever the tensor's own symmetry") {
     std::mt19937_64 engine(11);
-    std::vector<Coefficients> tensors = {Coefficients::cg(vector_, vector_, tensor), Coefficients::cg(tensor, tensor, tensor), Coefficients::identity(4),
-                                         Coefficients::cg(vector_, vector_, {1, Parity::even}), Coefficients::named("symmetric(1o,1o,1o,2e;2o;0)"),
-                                         Coefficients::named("symmetric(0e,1o,1o;2e;0)"), Coefficients::named("symmetric(1o,1o;0e;0)")};
+    std::vector<Coefficients> tensors = {Coefficients::cg(vector_, vector_, tensor),
+                                         Coefficients::cg(tensor, tensor, tensor),
+                                         Coefficients::identity(4),
+                                         Coefficients::cg(vector_, vector_, {1, Parity::even}),
+                                         Coefficients::named("symmetric(1o,1o,1o,2e;2o;0)"),
+                                         Coefficients::named("symmetric(0e,1o,1o;2e;0)"),
+                                         Coefficients::named("symmetric(1o,1o;0e;0)")};
     for (int l = 0; l <= 6; ++l) tensors.push_back(Coefficients::harmonic(l));
     Entries random;
     for (int i = 0; i < 27; ++i) random.push_back({{i / 9, i / 3 % 3, i % 3}, std::normal_distribution<double>()(engine)});
@@ -190,7 +197,7 @@ TEST_CASE("harmonic(l) never writes out 3^l entries to be evaluated on one vecto
     group.back() = -1;
     const Entries entries = Coefficients::harmonic(12).grouped(group);
     CHECK(entries.size() == harmonic_monomials(12).size());
-    group[0] = -1;      // a tangent in the first place
+    group[0] = -1;  // a tangent in the first place
     const Entries derivative = Coefficients::harmonic(12).grouped(group);
     CHECK(derivative.size() < 3 * entries.size());
 }
@@ -227,7 +234,8 @@ TEST_CASE("symmetric couplings: as many as weights say, orthonormal, equal under
             ++bases;
             std::vector<Entries> tensors;
             for (std::size_t r = 0; r < basis->size(); ++r) {
-                const Coefficients coefficients = Coefficients::named("symmetric(" + symmetric_text(inputs, output) + ";" + std::to_string(r) + ")");
+                const Coefficients coefficients =
+                    Coefficients::named("symmetric(" + symmetric_text(inputs, output) + ";" + std::to_string(r) + ")");
                 tensors.push_back(coefficients.entries());
                 for (std::size_t a = 0; a + 1 < inputs.size(); ++a)
                     if (inputs[a] == inputs[a + 1]) CHECK(coefficients.symmetric_in(static_cast<int>(a), static_cast<int>(a) + 1));
@@ -247,7 +255,8 @@ TEST_CASE("symmetric couplings: as many as weights say, orthonormal, equal under
                     for (const CoefficientEntry& e : tensors[r]) {
                         const auto row = rows.find(std::vector<int>(e.index.begin(), e.index.end() - 1));
                         if (row == rows.end()) continue;
-                        for (std::size_t n = 0; n < width; ++n) gram[static_cast<std::size_t>(e.index.back()) * width + n] += e.value * row->second[n];
+                        for (std::size_t n = 0; n < width; ++n)
+                            gram[static_cast<std::size_t>(e.index.back()) * width + n] += e.value * row->second[n];
                     }
                     for (std::size_t m = 0; m < width; ++m)
                         for (std::size_t n = 0; n < width; ++n)
@@ -297,6 +306,6 @@ TEST_CASE("symmetric couplings are quick: correlation 3 over 0e+1o+2e+3o in mill
             for (const int degree : {0, 1}) count += symmetric_couplings(list, {degree, Parity::none})->size();
         const double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
         MESSAGE("correlation ", correlation, ": ", count, " couplings in ", milliseconds, " ms");
-        CHECK(milliseconds < 5000);     // sanitizer builds, busy machines
+        CHECK(milliseconds < 5000);  // sanitizer builds, busy machines
     }
 }

@@ -18,9 +18,7 @@ template <class Action>
 std::string error_of(Action&& action) {
     try {
         action();
-    } catch (const Error& error) {
-        return error.what();
-    }
+    } catch (const Error& error) { return error.what(); }
     return "no error";
 }
 
@@ -52,7 +50,8 @@ std::map<std::string, ReferenceArray> naive(const Polynomial& polynomial, const 
     const auto rows_in = [&](const std::string& space) { return space.empty() ? 1 : inputs.rows.at(space); };
     std::map<std::string, ReferenceArray> outputs;
     for (const Operand& operand : polynomial.operands)
-        if (operand.role == Role::output) outputs[operand.name].resize(static_cast<std::size_t>(rows_in(polynomial.space_of(operand)) * operand.size()));
+        if (operand.role == Role::output)
+            outputs[operand.name].resize(static_cast<std::size_t>(rows_in(polynomial.space_of(operand)) * operand.size()));
     const auto row_of_operand = [&](const Operand& operand, std::int64_t row) -> std::int64_t {
         if (operand.rows.kind == Addressing::Kind::shared) return 0;
         for (const std::string& index : operand.rows.via) {
@@ -75,7 +74,7 @@ std::map<std::string, ReferenceArray> naive(const Polynomial& polynomial, const 
                 }
                 const std::int64_t n = path.extent(channels[i + 1]), u = letters[channels[i + 1]], v = letters[channels[i + 3]];
                 if (u >= v) return -1;
-                std::int64_t position = 0;      // count the pairs before (u, v) in the order of numpy.triu_indices(n, 1)
+                std::int64_t position = 0;  // count the pairs before (u, v) in the order of numpy.triu_indices(n, 1)
                 for (std::int64_t a = 0; a < n; ++a)
                     for (std::int64_t b = a + 1; b < n; ++b) position += a < u || (a == u && b < v);
                 flat = flat * (n * (n - 1) / 2) + position;
@@ -99,8 +98,7 @@ std::map<std::string, ReferenceArray> naive(const Polynomial& polynomial, const 
                         const std::int64_t within = operand.layout == Layout::mul_ir ? channels[f] * segment.components + component
                                                                                      : component * segment.multiplicity + channels[f];
                         const auto at = static_cast<std::size_t>(operand_row * operand.size() + operand.offset(factor.segment) + within);
-                        if (operand.role == Role::input)
-                            product *= inputs.arrays.at(operand.name)[at];
+                        if (operand.role == Role::input) product *= inputs.arrays.at(operand.name)[at];
                         else if (std::ranges::all_of(path.factors, [&](const Factor& other) {
                                      return row_of_operand(polynomial.operands[static_cast<std::size_t>(other.operand)], row) != -1;
                                  }))
@@ -151,23 +149,39 @@ TEST_CASE("what is wrong with a polynomial is named") {
     message([](Polynomial& p) { p.indices[0].to = "9"; }, "index 'sender': space '9': expected a name");
     message([](Polynomial& p) { p.operands[1].name = "x"; }, "operand 'x': the name is used twice");
     message([](Polynomial& p) { p.operands[1].name = ""; }, "operand '': expected a name");
-    message([](Polynomial& p) { p.operands[0].rows = row_of("receiver"); }, "operand 'x': index 'receiver' is not among the polynomial's indices");
-    message([](Polynomial& p) { p.operands[0].rows = row_of("graph"); }, "operand 'x': index 'graph' expects rows of 'node', got rows of 'edge'");
-    message([](Polynomial& p) { p.operands[2].rows = row_of({"sender", "sender"}); }, "operand 'out': index 'sender' expects rows of 'edge', got rows of 'node'");
+    message([](Polynomial& p) { p.operands[0].rows = row_of("receiver"); },
+            "operand 'x': index 'receiver' is not among the polynomial's indices");
+    message([](Polynomial& p) { p.operands[0].rows = row_of("graph"); },
+            "operand 'x': index 'graph' expects rows of 'node', got rows of 'edge'");
+    message(
+        [](Polynomial& p) {
+            p.operands[2].rows = row_of({"sender", "sender"});
+        },
+        "operand 'out': index 'sender' expects rows of 'edge', got rows of 'node'");
     message([](Polynomial& p) { p.operands[0].rows.via.clear(); }, "operand 'x': indexed without the name of an index");
-    message([](Polynomial& p) { p.operands[1].rows.via = {"sender"}; }, "operand 'y': only indexed operands go through indices, got 'sender'");
-    message([](Polynomial& p) { p.operands[0].segments[0].multiplicity = -1; }, "operand 'x', segment 0: expected a multiplicity of at least 0, got -1");
-    message([](Polynomial& p) { p.operands[1].segments[0].components = 0; }, "operand 'y', segment 0: expected at least 1 component, got 0");
+    message([](Polynomial& p) { p.operands[1].rows.via = {"sender"}; },
+            "operand 'y': only indexed operands go through indices, got 'sender'");
+    message([](Polynomial& p) { p.operands[0].segments[0].multiplicity = -1; },
+            "operand 'x', segment 0: expected a multiplicity of at least 0, got -1");
+    message([](Polynomial& p) { p.operands[1].segments[0].components = 0; },
+            "operand 'y', segment 0: expected at least 1 component, got 0");
     message([](Polynomial& p) { p.operands[0].segments[0].components = 5; }, "operand 'x', segment 0: irrep 1o has 3 components, got 5");
-    message([](Polynomial& p) { p.operands[0].segments.push_back({std::int64_t{1} << 62, 4, std::nullopt}); }, "operand 'x', segment 1: a row of more than 2^48");
+    message(
+        [](Polynomial& p) {
+            p.operands[0].segments.push_back({std::int64_t{1} << 62, 4, std::nullopt});
+        },
+        "operand 'x', segment 1: a row of more than 2^48");
     message([](Polynomial& p) { p.paths[0].factors.clear(); }, "path 0: expected an output factor, got no factors");
     message([](Polynomial& p) { p.paths[0].scale = NAN; }, "path 0: expected a finite scale");
     message([](Polynomial& p) { p.paths[0].factors[0].operand = 3; }, "path 0, factor 0: expected an operand number below 3, got 3");
     message([](Polynomial& p) { p.paths[0].factors[0].operand = -1; }, "path 0, factor 0: expected an operand number below 3, got -1");
-    message([](Polynomial& p) { p.paths[0].factors[1].segment = 1; }, "path 0, factor 1 (operand 'y', segment 1): the operand has 1 segments");
-    message([](Polynomial& p) { p.paths[0].factors.pop_back(); }, "path 0, factor 1 (operand 'y', segment 0): the last factor is to be an output");
+    message([](Polynomial& p) { p.paths[0].factors[1].segment = 1; },
+            "path 0, factor 1 (operand 'y', segment 1): the operand has 1 segments");
+    message([](Polynomial& p) { p.paths[0].factors.pop_back(); },
+            "path 0, factor 1 (operand 'y', segment 0): the last factor is to be an output");
     message([](Polynomial& p) { std::swap(p.paths[0].factors[1], p.paths[0].factors[2]); }, "only the last factor may be an output");
-    message([](Polynomial& p) { p.paths[0].factors[1].channels = "w"; }, "factor 1 (operand 'y', segment 0): letter 'w' of channels 'w' has no extent");
+    message([](Polynomial& p) { p.paths[0].factors[1].channels = "w"; },
+            "factor 1 (operand 'y', segment 0): letter 'w' of channels 'w' has no extent");
     message([](Polynomial& p) { p.paths[0].factors[1].channels = "v+"; }, "channels 'v+': expected a letter a-z at character 2, got '+'");
     message([](Polynomial& p) { p.paths[0].factors[1].channels = "(u<v"; }, "channels '(u<v': expected ')' at character 5, got the end");
     message([](Polynomial& p) { p.paths[0].factors[1].channels = "vv"; }, "expected a letter not used before");
@@ -175,26 +189,36 @@ TEST_CASE("what is wrong with a polynomial is named") {
             "path 0, factor 1 (operand 'y', segment 0): channels 'v' with v = 3 are 3, the segment has 2");
     message([](Polynomial& p) { p.paths[0].factors[1].channels = ""; }, "channels '' are 1, the segment has 2");
     message([](Polynomial& p) { p.paths[0].factors[2].channels = "(u<v)"; }, "the letters of (u<v) need equal extents, got 4 and 2");
-    message([](Polynomial& p) { std::swap(p.paths[0].extents[0], p.paths[0].extents[1]); }, "extents are to be sorted by letter without repeats, got 'u' after 'v'");
+    message([](Polynomial& p) { std::swap(p.paths[0].extents[0], p.paths[0].extents[1]); },
+            "extents are to be sorted by letter without repeats, got 'u' after 'v'");
     message([](Polynomial& p) { p.paths[0].extents.push_back({'w', 2}); }, "path 0: letter 'w' has an extent but no factor uses it");
     message([](Polynomial& p) { p.paths[0].extents.push_back({'w', -2}); }, "letter 'w': expected an extent of at least 0, got -2");
-    message([](Polynomial& p) { p.paths[0].extents = {{'u', std::int64_t{1} << 40}, {'v', std::int64_t{1} << 40}}; }, "the product of all extents exceeds 2^63");
+    message(
+        [](Polynomial& p) {
+            p.paths[0].extents = {{'u', std::int64_t{1} << 40}, {'v', std::int64_t{1} << 40}};
+        },
+        "the product of all extents exceeds 2^63");
     message([](Polynomial& p) { p.paths[0].factors[1].axis = 1; }, "axis 1 of identity(3) has extent 3, the segment has 1 components");
     message([](Polynomial& p) { p.paths[0].factors[2].axis = 0; }, "axis 0 is already used by factor 0");
     message([](Polynomial& p) { p.paths[0].factors[2].axis = 2; }, "axis 2 does not exist, identity(3) has 2");
-    message([](Polynomial& p) { p.paths[0].factors[0].axis = -1; }, "factor 0 (operand 'x', segment 0): a factor without an axis needs a segment of one component, got 3");
-    message([](Polynomial& p) {
-        p.operands[0].segments = {{4, 1, std::nullopt}};
-        p.paths[0].factors[0].axis = -1;
-    }, "path 0: axis 0 of identity(3) belongs to no factor");
-    message([](Polynomial& p) { p.paths[0].coefficients = Coefficients::identity(5); }, "axis 0 of identity(5) has extent 5, the segment has 3 components");
+    message([](Polynomial& p) { p.paths[0].factors[0].axis = -1; },
+            "factor 0 (operand 'x', segment 0): a factor without an axis needs a segment of one component, got 3");
+    message(
+        [](Polynomial& p) {
+            p.operands[0].segments = {{4, 1, std::nullopt}};
+            p.paths[0].factors[0].axis = -1;
+        },
+        "path 0: axis 0 of identity(3) belongs to no factor");
+    message([](Polynomial& p) { p.paths[0].coefficients = Coefficients::identity(5); },
+            "axis 0 of identity(5) has extent 5, the segment has 3 components");
 }
 
 TEST_CASE("channels: letters and restricted pairs, parsed and written") {
     CHECK(parse_channels("").empty());
     CHECK(parse_channels("u(v<w)x") == std::vector<ChannelGroup>{{'u', 0}, {'v', 'w'}, {'x', 0}});
     CHECK(to_text(parse_channels("u(v<w)x")) == "u(v<w)x");
-    for (const char* wrong : {"U", "(u)", "(u<u)", "(u<v)u", "(u<v", "(", "u)", "u,v", "<"}) CHECK(error_of([&] { parse_channels(wrong); }) != "no error");
+    for (const char* wrong : {"U", "(u)", "(u<u)", "(u<v)u", "(u<v", "(", "u)", "u,v", "<"})
+        CHECK(error_of([&] { parse_channels(wrong); }) != "no error");
     Path path;
     path.extents = {{'u', 5}, {'v', 5}, {'w', 3}};
     path.factors = {{0, 0, "(u<v)w", -1}, {1, 0, "u", -1}};
@@ -226,7 +250,9 @@ TEST_CASE("reduced entries: one entry per monomial, the same polynomial in rando
             std::map<int, double> expected, reduced;
             double size = 1e-300;
             for (const CoefficientEntry& entry : path.coefficients.entries()) {
-                const auto component = [&](const Factor& factor) { return factor.axis < 0 ? 0 : entry.index[static_cast<std::size_t>(factor.axis)]; };
+                const auto component = [&](const Factor& factor) {
+                    return factor.axis < 0 ? 0 : entry.index[static_cast<std::size_t>(factor.axis)];
+                };
                 double product = entry.value * path.scale;
                 for (std::size_t f = 0; f < inputs; ++f) product *= value(path.factors[f], component(path.factors[f]));
                 expected[component(path.output())] += product;
@@ -275,7 +301,7 @@ TEST_CASE("the reference equals dense loops over letters, rows and all coefficie
                 difference = std::max(difference, std::fabs(array[i] - computed.at(name)[i]));
             }
             nonzero += size > 0;
-            CHECK(difference <= 1e-15L * size);     // sums over identical factors are rounded to double
+            CHECK(difference <= 1e-15L * size);  // sums over identical factors are rounded to double
         }
     }
     CHECK(nonzero > 250);

@@ -35,15 +35,18 @@ TEST_CASE("random polynomials are valid, evaluate to finite numbers, and cover m
             for (const long double number : array) REQUIRE(std::isfinite(number));
     }
     MESSAGE(coverage.to_text());
-    CHECK(joined(coverage.missing("mode", {"u,v,uvw->w", "u,v,uv->u", "u,v,uv->v", "u,u,uv->v", "u,u,u->u", "u,v,uv->uv", "u,v,(u<v)->(u<v)", "u,v,(u<v)w->w",
-                                           "u,v->u", "u,u->u", "u,v->uv", "u,v->(u<v)", "u,->u", "u,,u->u", "u,v,w->uvw", "u,uv->v", "u,vu->v", "u->u", "u->",
-                                           "->u", "->", "uv->vu"})) == "");
-    CHECK(joined(coverage.missing("input rows", {"each", "shared", "sorted", "unsorted", "sorted chain of 2", "unsorted chain of 2"})) == "");
-    CHECK(joined(coverage.missing("output rows", {"each", "shared", "sorted", "unsorted", "sorted chain of 2", "unsorted chain of 2"})) == "");
+    CHECK(joined(coverage.missing(
+              "mode", {"u,v,uvw->w", "u,v,uv->u", "u,v,uv->v", "u,u,uv->v",  "u,u,u->u", "u,v,uv->uv", "u,v,(u<v)->(u<v)", "u,v,(u<v)w->w",
+                       "u,v->u",     "u,u->u",    "u,v->uv",   "u,v->(u<v)", "u,->u",    "u,,u->u",    "u,v,w->uvw",       "u,uv->v",
+                       "u,vu->v",    "u->u",      "u->",       "->u",        "->",       "uv->vu"})) == "");
+    CHECK(joined(coverage.missing("input rows", {"each", "shared", "sorted", "unsorted", "sorted chain of 2", "unsorted chain of 2"})) ==
+          "");
+    CHECK(joined(coverage.missing("output rows", {"each", "shared", "sorted", "unsorted", "sorted chain of 2", "unsorted chain of 2"})) ==
+          "");
     CHECK(joined(coverage.missing("layout", {"mul_ir", "ir_mul"})) == "");
     CHECK(joined(coverage.missing("segment", {"irrep", "plain"})) == "");
-    CHECK(joined(coverage.missing("coefficients", {"one", "identity", "cg", "cg04", "harmonic", "symmetric", "literal of rank 1", "literal of rank 2",
-                                                   "literal of rank 3", "literal of rank 4"})) == "");
+    CHECK(joined(coverage.missing("coefficients", {"one", "identity", "cg", "cg04", "harmonic", "symmetric", "literal of rank 1",
+                                                   "literal of rank 2", "literal of rank 3", "literal of rank 4"})) == "");
     CHECK(joined(coverage.missing("channels", {"1", "2", "3", "5", "8", "13", "16", "33"})) == "");
     CHECK(joined(coverage.missing("power of an operand", {"0", "1", "2", "3", "4"})) == "");
     CHECK(joined(coverage.missing("outputs", {"1", "2", "3"})) == "");
@@ -73,6 +76,6 @@ TEST_CASE("random programs are valid, keep their values of moderate size, and co
     MESSAGE(coverage.to_text());
     CHECK(numbers > 10'000);
     CHECK(huge * 100 < numbers);
-    CHECK(joined(coverage.missing("function", {"exp", "log", "sin", "cos", "tanh", "sigmoid", "silu", "softplus", "erf", "absolute", "sign", "relu", "step", "power",
-                                               "sinc"})) == "");
+    CHECK(joined(coverage.missing("function", {"exp", "log", "sin", "cos", "tanh", "sigmoid", "silu", "softplus", "erf", "absolute", "sign",
+                                               "relu", "step", "power", "sinc"})) == "");
 }

@@ -33,16 +33,15 @@ double largest_difference(const ReferenceArray& a, const ReferenceArray& b) {
     return static_cast<double>(largest / size);
 }
 
-Operand operand(const char* name, const char* irreps, Role role = Role::input, Addressing rows = each_row(), Layout layout = Layout::mul_ir) {
+Operand operand(const char* name, const char* irreps, Role role = Role::input, Addressing rows = each_row(),
+                Layout layout = Layout::mul_ir) {
     return {name, segments_of(Irreps(irreps)), layout, role, std::move(rows)};
 }
 
 std::string error_of(const Polynomial& polynomial, const ReferenceInputs& inputs) {
     try {
         evaluate(polynomial, inputs);
-    } catch (const Error& error) {
-        return error.what();
-    }
+    } catch (const Error& error) { return error.what(); }
     return "no error";
 }
 
@@ -75,20 +74,25 @@ TEST_CASE("a convolution gathers senders, couples channel-wise and sums at recei
         for (std::size_t edge : {0u, 1u, 2u, 4u})
             for (int u = 0; u < 4; ++u)
                 for (const CouplingEntry& c : wigner_3j(1, 2, 1))
-                    expected[at(receiver[edge], u, c.k)] += 0.75L * c.value * x[at(sender[edge], u, c.i)] * y[edge * 5 + static_cast<std::size_t>(c.j)] *
+                    expected[at(receiver[edge], u, c.k)] += 0.75L * c.value * x[at(sender[edge], u, c.i)] *
+                                                            y[edge * 5 + static_cast<std::size_t>(c.j)] *
                                                             weights[edge * 4 + static_cast<std::size_t>(u)];
-        const auto outputs = evaluate(convolution(layout), {{{"edge", 6}, {"node", 3}},
-                                                            {{"sender", sender}, {"receiver", receiver}},
-                                                            {{"x", x}, {"y", y}, {"weights", weights}}});
+        const auto outputs = evaluate(
+            convolution(layout),
+            {{{"edge", 6}, {"node", 3}}, {{"sender", sender}, {"receiver", receiver}}, {{"x", x}, {"y", y}, {"weights", weights}}});
         CHECK(largest_difference(outputs.at("out"), expected) < 1e-18);
-        for (int i = 0; i < 12; ++i) CHECK(outputs.at("out")[static_cast<std::size_t>(24 + i)] == 0);      // node 2 receives nothing
+        for (int i = 0; i < 12; ++i) CHECK(outputs.at("out")[static_cast<std::size_t>(24 + i)] == 0);  // node 2 receives nothing
     }
 }
 
 TEST_CASE("letters: mixing, broadcasts and restricted pairs follow einsum over u < v") {
     Polynomial polynomial;
-    polynomial.operands = {operand("a", "3x0e"), operand("b", "3x0e"), operand("w", "6x0e", Role::input, shared_row()),
-                           operand("mixed", "2x0e", Role::output), operand("pairs", "3x0e", Role::output), operand("wide", "6x0e", Role::output)};
+    polynomial.operands = {operand("a", "3x0e"),
+                           operand("b", "3x0e"),
+                           operand("w", "6x0e", Role::input, shared_row()),
+                           operand("mixed", "2x0e", Role::output),
+                           operand("pairs", "3x0e", Role::output),
+                           operand("wide", "6x0e", Role::output)};
     const auto path = [](std::vector<Factor> factors, std::vector<std::pair<char, std::int64_t>> extents) {
         Path result;
         result.factors = std::move(factors);
@@ -103,7 +107,7 @@ TEST_CASE("letters: mixing, broadcasts and restricted pairs follow einsum over u
     const ReferenceArray a = normal(2 * 3, 4), b = normal(2 * 3, 5), w = normal(6, 6);
     const auto outputs = evaluate(polynomial, {{{"row", 2}}, {}, {{"a", a}, {"b", b}, {"w", w}}});
     ReferenceArray mixed(4, 0), pairs(6, 0), wide(12, 0);
-    const int pair_of[3][3] = {{-1, 0, 1}, {-1, -1, 2}, {-1, -1, -1}};      // numpy.triu_indices(3, 1)
+    const int pair_of[3][3] = {{-1, 0, 1}, {-1, -1, 2}, {-1, -1, -1}};  // numpy.triu_indices(3, 1)
     for (std::size_t row = 0; row < 2; ++row)
         for (std::size_t u = 0; u < 3; ++u) {
             for (std::size_t z = 0; z < 2; ++z) wide[row * 6 + z * 3 + u] += a[row * 3 + u];
@@ -130,21 +134,24 @@ TEST_CASE("powers of one operand: harmonic(l) of a vector is Y_l") {
         polynomial.paths = {path};
         const ReferenceArray y = evaluate(polynomial, {{{"row", 5}}, {}, {{"r", vectors}}}).at("y");
         for (std::size_t row = 0; row < 5; ++row) {
-            const double r[3] = {static_cast<double>(vectors[row * 3]), static_cast<double>(vectors[row * 3 + 1]), static_cast<double>(vectors[row * 3 + 2])};
+            const double r[3] = {static_cast<double>(vectors[row * 3]), static_cast<double>(vectors[row * 3 + 1]),
+                                 static_cast<double>(vectors[row * 3 + 2])};
             const std::vector<double> all = spherical_harmonics(l, r, false, HarmonicsNormalization::component);
             double size = 0;
             for (int m = 0; m <= 2 * l; ++m) size = std::max(size, std::abs(all[static_cast<std::size_t>(l * l + m)]));
             for (int m = 0; m <= 2 * l; ++m) {
                 INFO("l = ", l, ", m = ", m, ", row ", row);
-                const double difference = std::abs(static_cast<double>(y[row * static_cast<std::size_t>(2 * l + 1) + static_cast<std::size_t>(m)]) -
-                                                   all[static_cast<std::size_t>(l * l + m)]);
-                CHECK(difference < 1e-12 * size);       // expanded monomials lose digits in double at high l; the reference sums in long double
+                const double difference =
+                    std::abs(static_cast<double>(y[row * static_cast<std::size_t>(2 * l + 1) + static_cast<std::size_t>(m)]) -
+                             all[static_cast<std::size_t>(l * l + m)]);
+                CHECK(difference < 1e-12 * size);  // expanded monomials lose digits in double at high l; the reference sums in long double
             }
         }
     }
 }
 
-TEST_CASE("indices compose: edges are summed per graph of their receiver; a mask anywhere along the chain drops the edge from that path only") {
+TEST_CASE(
+    "indices compose: edges are summed per graph of their receiver; a mask anywhere along the chain drops the edge from that path only") {
     Polynomial polynomial;
     polynomial.rows = "edge";
     polynomial.indices = {{"receiver", "edge", "node", false}, {"graph", "node", "graph", false}};
@@ -157,7 +164,8 @@ TEST_CASE("indices compose: edges are summed per graph of their receiver; a mask
         polynomial.paths.push_back(path);
     }
     const ReferenceArray a = {1, 2, 4, 8, 16, 32, 64, 128};
-    const auto outputs = evaluate(polynomial, {{{"edge", 4}, {"node", 3}, {"graph", 2}}, {{"receiver", {2, 0, -1, 1}}, {"graph", {1, -1, 1}}}, {{"a", a}}});
+    const auto outputs =
+        evaluate(polynomial, {{{"edge", 4}, {"node", 3}, {"graph", 2}}, {{"receiver", {2, 0, -1, 1}}, {"graph", {1, -1, 1}}}, {{"a", a}}});
     CHECK(outputs.at("per_graph") == ReferenceArray{0, 0, 5, 10});
     CHECK(outputs.at("total") == ReferenceArray{85, 170});
     CHECK(outputs.at("copy") == a);
@@ -167,7 +175,8 @@ TEST_CASE("paths without inputs are constants per row, no rows give zeros, no pa
     Polynomial polynomial;
     polynomial.rows = "edge";
     polynomial.indices = {{"receiver", "edge", "node", false}};
-    polynomial.operands = {{"degree", {{2, 3, std::nullopt}}, Layout::ir_mul, Role::output, row_of("receiver")}, operand("untouched", "1o", Role::output)};
+    polynomial.operands = {{"degree", {{2, 3, std::nullopt}}, Layout::ir_mul, Role::output, row_of("receiver")},
+                           operand("untouched", "1o", Role::output)};
     Path path;
     path.factors = {{0, 0, "u", 0}};
     path.coefficients = Coefficients::literal({3}, {{{0}, 1.0}, {{2}, -3.0}});
@@ -196,8 +205,14 @@ TEST_CASE("a program evaluates node by node: silu of a sum over edges, squared")
     pass.factors = {{0, 0, "u", -1}, {1, 0, "u", -1}};
     square.factors = {{0, 0, "u", -1}, {0, 0, "u", -1}, {1, 0, "u", -1}};
     pass.extents = square.extents = {{'u', 2}};
-    Polynomial sum{"edge", program.indices, {{"in", pair, Layout::mul_ir, Role::input, each_row()}, {"out", pair, Layout::mul_ir, Role::output, row_of("receiver")}}, {pass}};
-    Polynomial power{"node", {}, {{"in", pair, Layout::mul_ir, Role::input, each_row()}, {"out", pair, Layout::mul_ir, Role::output, each_row()}}, {square}};
+    Polynomial sum{"edge",
+                   program.indices,
+                   {{"in", pair, Layout::mul_ir, Role::input, each_row()}, {"out", pair, Layout::mul_ir, Role::output, row_of("receiver")}},
+                   {pass}};
+    Polynomial power{"node",
+                     {},
+                     {{"in", pair, Layout::mul_ir, Role::input, each_row()}, {"out", pair, Layout::mul_ir, Role::output, each_row()}},
+                     {square}};
     program.nodes = {PolynomialNode{sum, {0, 1}}, FunctionNode{{FunctionKind::silu, 0}, 1, 2}, PolynomialNode{power, {2, 3}}};
     const ReferenceArray a = normal(6, 8);
     const auto outputs = evaluate(program, {{{"edge", 3}, {"node", 2}}, {{"receiver", {0, 1, 1}}}, {{"a", a}}});
@@ -222,11 +237,15 @@ TEST_CASE("what a call lacks or gets wrong is named") {
     CHECK(with([](ReferenceInputs& i) { i.rows.erase("node"); }).find("space 'node' is missing") != std::string::npos);
     CHECK(with([](ReferenceInputs& i) { i.rows["edge"] = -3; }).find("expected at least 0 rows, got -3") != std::string::npos);
     CHECK(with([](ReferenceInputs& i) { i.indices.erase("sender"); }) == "index 'sender': the array is missing");
-    CHECK(with([](ReferenceInputs& i) { i.indices["sender"] = {0}; }) == "index 'sender': expected a value for each of 2 rows of 'edge', got 1");
-    CHECK(with([](ReferenceInputs& i) { i.indices["sender"] = {0, 2}; }) ==
-          "index 'sender': value 2 at position 1 is outside the 2 rows of 'node' (-1 masks a row)");
+    CHECK(with([](ReferenceInputs& i) { i.indices["sender"] = {0}; }) ==
+          "index 'sender': expected a value for each of 2 rows of 'edge', got 1");
+    CHECK(with([](ReferenceInputs& i) {
+              i.indices["sender"] = {0, 2};
+          }) == "index 'sender': value 2 at position 1 is outside the 2 rows of 'node' (-1 masks a row)");
     CHECK(with([](ReferenceInputs& i) { i.indices["sender"] = {0, -2}; }).find("value -2 at position 1") != std::string::npos);
-    CHECK(with([](ReferenceInputs& i) { i.indices["receiver"] = {1, 0}; }) == "index 'receiver': declared sorted, but value 0 at position 1 follows 1");
+    CHECK(with([](ReferenceInputs& i) {
+              i.indices["receiver"] = {1, 0};
+          }) == "index 'receiver': declared sorted, but value 0 at position 1 follows 1");
     CHECK(with([](ReferenceInputs& i) { i.arrays.erase("weights"); }) == "operand 'weights': the array is missing");
     CHECK(with([](ReferenceInputs& i) { i.arrays["y"].pop_back(); }) == "operand 'y': expected 2 rows of 5 numbers, got 9 numbers");
 }
@@ -262,5 +281,5 @@ TEST_CASE("the reference is fast enough to be used: 100 edges, 128 channels, lma
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     MESSAGE("reference: ", seconds, " s");
     CHECK(outputs.at("out").size() == 20480);
-    CHECK(seconds < 5);     // a bound for sanitizer builds on a busy machine
+    CHECK(seconds < 5);  // a bound for sanitizer builds on a busy machine
 }

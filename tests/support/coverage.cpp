@@ -7,9 +7,12 @@ namespace {
 
 std::string addressing_text(const Polynomial& polynomial, const Operand& operand) {
     switch (operand.rows.kind) {
-        case Addressing::Kind::each: return "each";
-        case Addressing::Kind::shared: return "shared";
-        case Addressing::Kind::indexed: break;
+        case Addressing::Kind::each:
+            return "each";
+        case Addressing::Kind::shared:
+            return "shared";
+        case Addressing::Kind::indexed:
+            break;
     }
     const std::string sorted = polynomial.is_sorted(operand) ? "sorted" : "unsorted";
     return operand.rows.via.size() == 1 ? sorted : sorted + " chain of " + std::to_string(operand.rows.via.size());
@@ -20,9 +23,7 @@ std::string family(const Coefficients& coefficients) {
     return coefficients.name().substr(0, coefficients.name().find('('));
 }
 
-std::string range(std::size_t rows) {
-    return rows <= 1 ? std::to_string(rows) : rows < 8 ? "2-7" : rows < 32 ? "8-31" : "32+";
-}
+std::string range(std::size_t rows) { return rows <= 1 ? std::to_string(rows) : rows < 8 ? "2-7" : rows < 32 ? "8-31" : "32+"; }
 
 }  // namespace
 
@@ -30,10 +31,8 @@ std::string channel_mode(const Path& path) {
     static constexpr std::string_view names = "uvwxyzabcdefghijklmnopqrst";
     std::string known, text;
     for (std::size_t f = 0; f < path.factors.size(); ++f) {
-        if (f + 1 == path.factors.size())
-            text += "->";
-        else if (f > 0)
-            text += ',';
+        if (f + 1 == path.factors.size()) text += "->";
+        else if (f > 0) text += ',';
         for (const char c : path.factors[f].channels) {
             if (c < 'a' || c > 'z') {
                 text += c;
@@ -76,8 +75,7 @@ void Coverage::add(const Program& program) {
     for (const Node& node : program.nodes) {
         if (const auto* function = std::get_if<FunctionNode>(&node))
             count("function", clebsch::to_text(function->function).substr(0, clebsch::to_text(function->function).find('(')));
-        else
-            add(std::get<PolynomialNode>(node).polynomial);
+        else add(std::get<PolynomialNode>(node).polynomial);
     }
 }
 

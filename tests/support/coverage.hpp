@@ -11,9 +11,10 @@
 namespace clebsch {
 
 class Coverage {
-   public:
+ public:
     void count(const std::string& category, const std::string& item, long times = 1) { counts_[category][item] += times; }
-    /// Channel modes (letters renamed in order of appearance: "u,v,uvw->w"), row addressing of inputs and outputs, layouts, coefficients, channels.
+    /// Channel modes (letters renamed in order of appearance: "u,v,uvw->w"), row addressing of inputs and outputs, layouts, coefficients,
+    /// channels.
     void add(const Polynomial& polynomial);
     void add(const Program& program);
     /// Numbers of rows, masked indices.
@@ -25,7 +26,7 @@ class Coverage {
     /// One line per category, items by count.
     std::string to_text() const;
 
-   private:
+ private:
     std::map<std::string, std::map<std::string, long>> counts_;
 };
 

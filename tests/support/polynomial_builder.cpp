@@ -11,12 +11,44 @@ namespace {
 
 /// e3nn's modes with and without weights, their derivatives' modes, and others; the last entry of each list is the output.
 const std::vector<std::vector<std::string>> modes = {
-    {"u", "v", "uvw", "w"}, {"u", "v", "uv", "u"}, {"u", "v", "uv", "v"}, {"u", "u", "uw", "w"}, {"u", "u", "u", "u"}, {"u", "v", "uv", "uv"},
-    {"u", "v", "(u<v)", "(u<v)"}, {"u", "v", "(u<v)w", "w"},                                             // e3nn, weighted
-    {"u", "v", "u"}, {"u", "v", "v"}, {"u", "u", "u"}, {"u", "v", "uv"}, {"u", "v", "(u<v)"},            // unweighted
-    {"u", "", "u"}, {"u", "", "u", "u"}, {"u", "v", "w", "uvw"}, {"v", "uvw", "w", "u"}, {"u", "uv", "v"}, {"u", "vu", "v"}, {"u", "v", "", "uv"},
-    {"u", "u"}, {"u", ""}, {"", "u"}, {"u", "uv"}, {"uv", "vu"}, {"uv", "vw", "uw"}, {"u", "u", ""}, {"u", "v", ""}, {"", ""}, {"", "", ""},
-    {"u", "", "", "u"}, {"u", "u", "u", "u", "u"}, {"(u<v)", "u"}, {"(u<v)", "u", "v"}, {"(u<v)w", "w", "(u<v)"}, {"u"}, {""}, {"uv"},
+    {"u", "v", "uvw", "w"},
+    {"u", "v", "uv", "u"},
+    {"u", "v", "uv", "v"},
+    {"u", "u", "uw", "w"},
+    {"u", "u", "u", "u"},
+    {"u", "v", "uv", "uv"},
+    {"u", "v", "(u<v)", "(u<v)"},
+    {"u", "v", "(u<v)w", "w"},  // e3nn, weighted
+    {"u", "v", "u"},
+    {"u", "v", "v"},
+    {"u", "u", "u"},
+    {"u", "v", "uv"},
+    {"u", "v", "(u<v)"},  // unweighted
+    {"u", "", "u"},
+    {"u", "", "u", "u"},
+    {"u", "v", "w", "uvw"},
+    {"v", "uvw", "w", "u"},
+    {"u", "uv", "v"},
+    {"u", "vu", "v"},
+    {"u", "v", "", "uv"},
+    {"u", "u"},
+    {"u", ""},
+    {"", "u"},
+    {"u", "uv"},
+    {"uv", "vu"},
+    {"uv", "vw", "uw"},
+    {"u", "u", ""},
+    {"u", "v", ""},
+    {"", ""},
+    {"", "", ""},
+    {"u", "", "", "u"},
+    {"u", "u", "u", "u", "u"},
+    {"(u<v)", "u"},
+    {"(u<v)", "u", "v"},
+    {"(u<v)w", "w", "(u<v)"},
+    {"u"},
+    {""},
+    {"uv"},
 };
 
 std::set<char> letters_of(const std::string& channels) {
@@ -38,8 +70,10 @@ bool chance(Engine& engine, double probability) { return std::uniform_real_distr
 double normal(Engine& engine) { return std::normal_distribution<double>()(engine); }
 
 std::vector<Index> random_indices(Engine& engine) {
-    const std::vector<Index> all = {{"sender", "edge", "node", chance(engine, 0.1)}, {"receiver", "edge", "node", chance(engine, 0.6)},
-                                    {"graph", "node", "graph", chance(engine, 0.7)}, {"species", "node", "species", false},
+    const std::vector<Index> all = {{"sender", "edge", "node", chance(engine, 0.1)},
+                                    {"receiver", "edge", "node", chance(engine, 0.6)},
+                                    {"graph", "node", "graph", chance(engine, 0.7)},
+                                    {"species", "node", "species", false},
                                     {"parent", "node", "node", chance(engine, 0.2)}};
     std::vector<Index> chosen;
     for (const Index& index : all)
@@ -58,7 +92,8 @@ std::vector<Index> reachable(const std::vector<Index>& indices, const std::strin
     return result;
 }
 
-PolynomialBuilder::PolynomialBuilder(Engine& engine, const Limits& limits, std::string rows, std::vector<Index> indices) : engine_(engine), limits_(limits) {
+PolynomialBuilder::PolynomialBuilder(Engine& engine, const Limits& limits, std::string rows, std::vector<Index> indices)
+    : engine_(engine), limits_(limits) {
     polynomial_.rows = std::move(rows);
     polynomial_.indices = std::move(indices);
     addressings_ = {each_row(), each_row(), shared_row()};
@@ -71,7 +106,9 @@ PolynomialBuilder::PolynomialBuilder(Engine& engine, const Limits& limits, std::
 }
 
 bool PolynomialBuilder::reaches(const std::string& space) const {
-    return std::ranges::any_of(addressings_, [&](const Addressing& rows) { return polynomial_.space_of({"", {}, Layout::mul_ir, Role::input, rows}) == space; });
+    return std::ranges::any_of(addressings_, [&](const Addressing& rows) {
+        return polynomial_.space_of({"", {}, Layout::mul_ir, Role::input, rows}) == space;
+    });
 }
 
 void PolynomialBuilder::offer(const std::string& name, const std::vector<Segment>& segments, Layout layout, const std::string& space) {
@@ -91,10 +128,8 @@ void PolynomialBuilder::letters_of_random_mode(Mode& mode) {
         shuffle(engine_, letters);
         letters.resize(static_cast<std::size_t>(below(engine_, 3)));
         const std::string channels(letters.begin(), letters.end());
-        if (f < inputs)
-            mode.inputs.push_back(channels);
-        else
-            mode.output = channels;
+        if (f < inputs) mode.inputs.push_back(channels);
+        else mode.output = channels;
     }
 }
 
@@ -102,7 +137,7 @@ PolynomialBuilder::Mode PolynomialBuilder::random_mode() {
     Mode mode;
     if (chance(engine_, 0.12)) {
         letters_of_random_mode(mode);
-    } else if (chance(engine_, 0.2)) {      // powers, as in harmonics and symmetric contractions
+    } else if (chance(engine_, 0.2)) {  // powers, as in harmonics and symmetric contractions
         mode.power = 2 + below(engine_, 3);
         const std::string channels = chance(engine_, 0.6) ? "u" : "";
         mode.inputs.assign(static_cast<std::size_t>(mode.power), channels);
@@ -122,7 +157,8 @@ PolynomialBuilder::Place PolynomialBuilder::random_input_segment() {
     std::vector<Place> places;
     for (std::size_t o = 0; o < polynomial_.operands.size(); ++o)
         for (std::size_t s = 0; polynomial_.operands[o].role == Role::input && s < polynomial_.operands[o].segments.size(); ++s)
-            if (const std::int64_t channels = polynomial_.operands[o].segments[s].multiplicity; channels > 0 && channels <= most) places.emplace_back(o, s);
+            if (const std::int64_t channels = polynomial_.operands[o].segments[s].multiplicity; channels > 0 && channels <= most)
+                places.emplace_back(o, s);
     if (places.empty() || chance(engine_, 0.3)) return {-1, -1};
     return pick(engine_, places);
 }
@@ -135,7 +171,8 @@ Coefficients PolynomialBuilder::literal(std::vector<Need>& needs, std::vector<st
         const int wanted = carriers[axis] == 0 && first_components > 0 ? first_components : 1 + below(engine_, 7);
         need.components = size * wanted > 60 && carriers[axis] != 0 ? 2 : wanted;
         need.axis = static_cast<int>(axis);
-        if (need.components % 2 == 1 && chance(engine_, 0.3)) need.irrep = Irrep{need.components / 2, chance(engine_, 0.5) ? Parity::odd : Parity::even};
+        if (need.components % 2 == 1 && chance(engine_, 0.3))
+            need.irrep = Irrep{need.components / 2, chance(engine_, 0.5) ? Parity::odd : Parity::even};
         shape.push_back(need.components);
         size *= need.components;
     }
@@ -155,7 +192,7 @@ Coefficients PolynomialBuilder::coupling(std::vector<Need>& needs, std::vector<s
     degrees[0] = carriers[0] == 0 && first_components > 0 ? first_components / 2 : below(engine_, chance(engine_, 0.1) ? 6 : 4);
     degrees[1] = below(engine_, 4);
     degrees[2] = std::abs(degrees[0] - degrees[1]) + below(engine_, 2 * std::min(degrees[0], degrees[1]) + 1);
-    const int kind = below(engine_, 3);     // SO(3), all even, two odd
+    const int kind = below(engine_, 3);  // SO(3), all even, two odd
     std::vector<int> axes = {0, 1, 2};
     if (chance(engine_, 0.5)) shuffle(engine_, axes);
     Irrep irreps[3];
@@ -185,24 +222,25 @@ Coefficients PolynomialBuilder::power_coefficients(std::vector<Need>& needs, int
     }
     const Irrep irrep{1 + below(engine_, power == 2 ? 3 : 2), chance(engine_, 0.5) ? Parity::odd : Parity::even};
     const std::vector<Irrep> list(inputs, irrep);
-    while (true) {      // the irrep itself or a scalar always appears
+    while (true) {  // the irrep itself or a scalar always appears
         const Irrep output{below(engine_, 4), power % 2 ? irrep.parity : Parity::even};
         const auto couplings = symmetric_couplings(list, output);
         if (couplings->empty()) continue;
         for (std::size_t f = 0; f < inputs; ++f) set(f, static_cast<int>(f), irrep);
         set(needs.size() - 1, power, output);
-        return Coefficients::named("symmetric(" + symmetric_text(list, output) + ";" + std::to_string(below(engine_, static_cast<int>(couplings->size()))) + ")");
+        return Coefficients::named("symmetric(" + symmetric_text(list, output) + ";" +
+                                   std::to_string(below(engine_, static_cast<int>(couplings->size()))) + ")");
     }
 }
 
 Coefficients PolynomialBuilder::choose_coefficients(const Mode& mode, std::vector<Need>& needs, int first_components) {
     const bool power = mode.power > 1;
     if (power && first_components == 0 && chance(engine_, 0.5)) return power_coefficients(needs, mode.power);
-    if (first_components <= 1 && chance(engine_, 0.2)) return {};       // one: all factors have one component
+    if (first_components <= 1 && chance(engine_, 0.2)) return {};  // one: all factors have one component
     std::vector<std::size_t> carriers;
     for (std::size_t f = 0; f < needs.size(); ++f)
         if ((f == 0 && first_components > 1) || chance(engine_, 0.75)) carriers.push_back(f);
-    if (power) {        // repeated factors have equal components: all of them or none carry an axis
+    if (power) {  // repeated factors have equal components: all of them or none carry an axis
         std::erase_if(carriers, [&](std::size_t f) { return f < static_cast<std::size_t>(mode.power); });
         if (first_components != 1)
             for (int f = 0; f < mode.power; ++f) carriers.insert(carriers.begin() + f, static_cast<std::size_t>(f));
@@ -239,7 +277,8 @@ Coefficients PolynomialBuilder::choose_coefficients(const Mode& mode, std::vecto
     return literal(needs, carriers, first_components);
 }
 
-std::vector<std::pair<char, std::int64_t>> PolynomialBuilder::choose_extents(const Mode& mode, double entries, std::int64_t first_multiplicity) {
+std::vector<std::pair<char, std::int64_t>> PolynomialBuilder::choose_extents(const Mode& mode, double entries,
+                                                                             std::int64_t first_multiplicity) {
     std::map<char, std::int64_t> extents;
     const auto visit = [&](const std::string& channels) {
         for (const char letter : letters_of(channels)) extents[letter] = pick(engine_, limits_.channels);
@@ -263,18 +302,19 @@ std::vector<std::pair<char, std::int64_t>> PolynomialBuilder::choose_extents(con
         double loops = 1;
         for (const auto& [letter, extent] : extents) loops *= static_cast<double>(extent);
         if (loops * entries <= limits_.path_work) break;
-        auto largest = extents.end();       // shrink the largest that may change
+        auto largest = extents.end();  // shrink the largest that may change
         for (auto it = extents.begin(); it != extents.end(); ++it)
             if (it->first != anchor && (largest == extents.end() || it->second > largest->second)) largest = it;
         if (largest == extents.end()) break;
-        largest->second = attempt < 10 ? std::min(largest->second, pick(engine_, limits_.channels)) : std::min<std::int64_t>(largest->second, 2);
+        largest->second =
+            attempt < 10 ? std::min(largest->second, pick(engine_, limits_.channels)) : std::min<std::int64_t>(largest->second, 2);
         equalize();
     }
     return {extents.begin(), extents.end()};
 }
 
 void PolynomialBuilder::append(Operand& operand, const Need& need) {
-    if (chance(engine_, 0.08)) operand.segments.push_back({below(engine_, 4), 1 + below(engine_, 3), std::nullopt});     // used by no path
+    if (chance(engine_, 0.08)) operand.segments.push_back({below(engine_, 4), 1 + below(engine_, 3), std::nullopt});  // used by no path
     operand.segments.push_back({need.multiplicity, need.components, need.irrep});
 }
 
@@ -288,7 +328,8 @@ PolynomialBuilder::Place PolynomialBuilder::place(const Need& need, Role role) {
         ++count;
         if (!given_[o]) open.push_back(static_cast<int>(o));
         for (std::size_t s = 0; s < operand.segments.size(); ++s)
-            if (operand.segments[s].multiplicity == need.multiplicity && operand.segments[s].components == need.components) fitting.emplace_back(o, s);
+            if (operand.segments[s].multiplicity == need.multiplicity && operand.segments[s].components == need.components)
+                fitting.emplace_back(o, s);
     }
     if (!fitting.empty() && chance(engine_, 0.7)) return pick(engine_, fitting);
     const int most = role == Role::output ? limits_.outputs : 6;
@@ -332,19 +373,17 @@ void PolynomialBuilder::add_path() {
         Need& need = needs[f];
         need.multiplicity = channel_count(path, {0, 0, need.channels, -1});
         Place chosen;
-        if (f == 0 && first.first >= 0)
-            chosen = first;
-        else if (f > 0 && f < static_cast<std::size_t>(mode.power))
-            chosen = {path.factors[0].operand, path.factors[0].segment};
-        else
-            chosen = place(need, f + 1 == needs.size() ? Role::output : Role::input);
+        if (f == 0 && first.first >= 0) chosen = first;
+        else if (f > 0 && f < static_cast<std::size_t>(mode.power)) chosen = {path.factors[0].operand, path.factors[0].segment};
+        else chosen = place(need, f + 1 == needs.size() ? Role::output : Role::input);
         path.factors.push_back({chosen.first, chosen.second, need.channels, need.axis});
     }
     // Outputs near 1 for inputs near 1: divide by the root of the number of terms summed per output number.
     double loops = 1;
     for (const auto& [letter, extent] : path.extents) loops *= static_cast<double>(extent);
     const double numbers = static_cast<double>(needs.back().multiplicity * needs.back().components);
-    path.scale = chance(engine_, 0.1) ? 1.0 : (0.5 + std::abs(normal(engine_))) / std::sqrt(std::max(1.0, loops * entries / std::max(1.0, numbers)));
+    path.scale =
+        chance(engine_, 0.1) ? 1.0 : (0.5 + std::abs(normal(engine_))) / std::sqrt(std::max(1.0, loops * entries / std::max(1.0, numbers)));
     if (chance(engine_, 0.3)) path.scale = -path.scale;
     polynomial_.paths.push_back(std::move(path));
 }

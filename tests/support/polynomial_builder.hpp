@@ -9,7 +9,7 @@
 
 namespace clebsch::random {
 
-int below(Engine& engine, int n);                   ///< uniform in [0, n)
+int below(Engine& engine, int n);  ///< uniform in [0, n)
 bool chance(Engine& engine, double probability);
 double normal(Engine& engine);
 template <class T>
@@ -23,7 +23,7 @@ std::vector<Index> random_indices(Engine& engine);
 std::vector<Index> reachable(const std::vector<Index>& indices, const std::string& space);
 
 class PolynomialBuilder {
-   public:
+ public:
     PolynomialBuilder(Engine& engine, const Limits& limits, std::string rows, std::vector<Index> indices);
 
     /// Offers an input whose segments are given (a value of a program); `space` must be reachable.
@@ -33,25 +33,25 @@ class PolynomialBuilder {
     void add_path();
     Polynomial take() { return std::move(polynomial_); }
 
-   private:
+ private:
     struct Mode {
         std::vector<std::string> inputs;
         std::string output;
-        int power = 1;              ///< the first `power` inputs are one factor, repeated
+        int power = 1;  ///< the first `power` inputs are one factor, repeated
     };
-    struct Need {                   ///< what a factor asks of its segment
+    struct Need {  ///< what a factor asks of its segment
         std::string channels;
         std::int64_t multiplicity = 1;
         int components = 1;
         int axis = -1;
         std::optional<Irrep> irrep;
     };
-    using Place = std::pair<int, int>;      // operand, segment
+    using Place = std::pair<int, int>;  // operand, segment
 
     Engine& engine_;
     const Limits& limits_;
     Polynomial polynomial_;
-    std::vector<bool> given_;               // operands whose segments may not grow
+    std::vector<bool> given_;  // operands whose segments may not grow
     std::vector<Addressing> addressings_;
 
     Mode random_mode();

@@ -45,7 +45,7 @@ PolynomialNode without_unused(const Polynomial& polynomial, const std::vector<in
 }
 
 class ProgramBuilder {
-   public:
+ public:
     ProgramBuilder(Engine& engine, const Limits& limits) : engine_(engine), limits_(limits) {
         limits_.paths = std::min(limits.paths, 3);
         limits_.outputs = std::min(limits.outputs, 2);
@@ -58,10 +58,8 @@ class ProgramBuilder {
         const int nodes = 1 + below(engine_, limits_.nodes);
         add_polynomial();
         while (static_cast<int>(program_.nodes.size()) < nodes) {
-            if (chance(engine_, 0.45))
-                add_function();
-            else
-                add_polynomial();
+            if (chance(engine_, 0.45)) add_function();
+            else add_polynomial();
         }
         for (const int value : written_)
             if (value == written_.back() || chance(engine_, 0.3)) program_.outputs.push_back(value);
@@ -69,7 +67,7 @@ class ProgramBuilder {
         return program_;
     }
 
-   private:
+ private:
     Engine& engine_;
     Limits limits_;
     Program program_;
@@ -102,8 +100,9 @@ class ProgramBuilder {
             const bool input = operand.role == Role::input;
             std::vector<Segment> segments = operand.segments;
             const bool plain = std::ranges::all_of(segments, [](const Segment& segment) { return segment.components == 1; });
-            if (plain && chance(engine_, 0.3)) segments = {{operand.size(), 1, std::nullopt}};      // the same memory, described otherwise
-            node.arguments[i] = add_value(input ? "input" : "value", node.polynomial.space_of(operand), std::move(segments), operand.layout);
+            if (plain && chance(engine_, 0.3)) segments = {{operand.size(), 1, std::nullopt}};  // the same memory, described otherwise
+            node.arguments[i] =
+                add_value(input ? "input" : "value", node.polynomial.space_of(operand), std::move(segments), operand.layout);
             (input ? program_.inputs : written_).push_back(node.arguments[i]);
         }
         program_.nodes.push_back(std::move(node));
@@ -120,13 +119,16 @@ class ProgramBuilder {
     void add_function() {
         int input = below(engine_, static_cast<int>(program_.values.size()));
         using Kind = FunctionKind;
-        std::vector<Function> functions = {{Kind::exp, 0}, {Kind::log, 0}, {Kind::sin, 0}, {Kind::cos, 0}, {Kind::tanh, 0}, {Kind::sigmoid, 0}, {Kind::silu, 0},
-                                           {Kind::softplus, 0}, {Kind::erf, 0}, {Kind::power, 2}, {Kind::power, -0.5}, {Kind::power, 1.5}, {Kind::power, -1},
-                                           {Kind::sinc, 0}, {Kind::sinc, 1}, {Kind::sinc, 2}};
-        if (!limits_.smooth_only) functions.insert(functions.end(), {{Kind::absolute, 0}, {Kind::sign, 0}, {Kind::relu, 0}, {Kind::step, 0}});
+        std::vector<Function> functions = {{Kind::exp, 0},    {Kind::log, 0},     {Kind::sin, 0},      {Kind::cos, 0},
+                                           {Kind::tanh, 0},   {Kind::sigmoid, 0}, {Kind::silu, 0},     {Kind::softplus, 0},
+                                           {Kind::erf, 0},    {Kind::power, 2},   {Kind::power, -0.5}, {Kind::power, 1.5},
+                                           {Kind::power, -1}, {Kind::sinc, 0},    {Kind::sinc, 1},     {Kind::sinc, 2}};
+        if (!limits_.smooth_only)
+            functions.insert(functions.end(), {{Kind::absolute, 0}, {Kind::sign, 0}, {Kind::relu, 0}, {Kind::step, 0}});
         const Function function = pick(engine_, functions);
         // Arguments inside the domain and results of moderate size.
-        if (function.kind == Kind::log || (function.kind == Kind::power && function.parameter != 2)) input = apply({Kind::softplus, 0}, input);
+        if (function.kind == Kind::log || (function.kind == Kind::power && function.parameter != 2))
+            input = apply({Kind::softplus, 0}, input);
         if (function.kind == Kind::exp) input = apply({Kind::tanh, 0}, input);
         apply(function, input);
     }
@@ -162,7 +164,8 @@ ReferenceArray normal_array(Engine& engine, std::int64_t count) {
     return array;
 }
 
-void add_spaces(Engine& engine, const Limits& limits, std::map<std::string, double>& work, const std::vector<Index>& indices, ReferenceInputs& inputs) {
+void add_spaces(Engine& engine, const Limits& limits, std::map<std::string, double>& work, const std::vector<Index>& indices,
+                ReferenceInputs& inputs) {
     for (const Index& index : indices) work[index.from], work[index.to];
     for (const auto& [space, per_row] : work)
         if (!space.empty()) inputs.rows[space] = random_rows(engine, limits, per_row);
@@ -211,7 +214,8 @@ ReferenceInputs inputs(Engine& engine, const Program& program, const Limits& lim
     std::map<std::string, double> work;
     for (const Value& value : program.values) work[value.space];
     for (const Node& node : program.nodes)
-        if (const auto* polynomial = std::get_if<PolynomialNode>(&node)) work[polynomial->polynomial.rows] += work_per_row(polynomial->polynomial);
+        if (const auto* polynomial = std::get_if<PolynomialNode>(&node))
+            work[polynomial->polynomial.rows] += work_per_row(polynomial->polynomial);
     add_spaces(engine, limits, work, program.indices, result);
     for (const int input : program.inputs) {
         const Value& value = program.values[static_cast<std::size_t>(input)];
