@@ -114,11 +114,11 @@ void plan_zeroing(Data& plan) {
 
 void plan_blocks(Data& plan) {
     const std::size_t element = size_of(plan.compute);
-    std::int64_t staged = 0;
+    std::int64_t staged = 0;        // numbers per row of a block; gathered inputs are mostly converted as a whole, runs of sorted outputs are long
     plan.block_rows = 1;
     plan.work_per_row = 0;
     for (const OperandPlan& operand : plan.operands) {
-        if (!operand.plain && operand.kind != OperandPlan::Kind::shared) staged += operand.padded;
+        if (!operand.plain && operand.kind == OperandPlan::Kind::each) staged += operand.padded;
         plan.work_per_row += static_cast<double>(operand.form.size);
     }
     for (const auto& kernel : plan.kernels) {
