@@ -47,10 +47,11 @@ class SymmetricAxes {
     std::vector<int> literal_;
 };
 
-/// A literal without its axes of extent 1; a number becomes a part of the scale.
+/// A tensor of one number, such as cg(0e,0e,0e), becomes part of the scale; any other literal loses its axes of extent 1.
 void drop_unit_axes(Path& path) {
-    const std::vector<int>& shape = path.coefficients.shape();
-    if (!path.coefficients.name().empty() || (!shape.empty() && std::ranges::find(shape, 1) == shape.end())) return;
+    const std::vector<int> shape = path.coefficients.shape();
+    const bool number = std::ranges::all_of(shape, [](int extent) { return extent == 1; });
+    if (number ? path.coefficients == Coefficients() : !path.coefficients.name().empty() || std::ranges::find(shape, 1) == shape.end()) return;
     std::vector<int> kept, position(shape.size(), -1);
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
         if (shape[axis] == 1) continue;
@@ -60,7 +61,8 @@ void drop_unit_axes(Path& path) {
     for (Factor& factor : path.factors)
         if (factor.axis >= 0) factor.axis = position[static_cast<std::size_t>(factor.axis)];
     if (kept.empty()) {
-        for (const CoefficientEntry& entry : path.coefficients.entries()) path.scale *= entry.value;      // not zero, so exactly one
+        const std::vector<CoefficientEntry>& entries = path.coefficients.entries();
+        path.scale *= entries.empty() ? 0 : entries.front().value;
         path.coefficients = {};
         return;
     }
@@ -263,6 +265,7 @@ std::vector<Path> simplified_paths(const Polynomial& polynomial) {
     for (Path path : polynomial.paths) {
         if (is_zero(path)) continue;
         drop_unit_axes(path);
+        if (path.scale == 0) continue;
         const std::vector<int>& symmetric = symmetric_axes.of(path.coefficients);
         std::string key = make_canonical(path, symmetric);
         if (cancels(path, symmetric)) continue;

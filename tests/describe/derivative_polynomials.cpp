@@ -80,7 +80,7 @@ TEST_CASE("the derivative of a gather is a scatter: a convolution's gradients ke
     CHECK(operand_names(second, Role::input) ==
           Names{"x", "y", "weights", "out_cotangent", "x_gradient_cotangent", "y_gradient_cotangent", "weights_gradient_cotangent"});
     CHECK(operand_names(second, Role::output) == Names{"x_gradient", "y_gradient", "weights_gradient", "out_cotangent_gradient"});
-    for (const Path& path : second.paths) CHECK(path.coefficients.name().starts_with("cg("));
+    for (const Path& path : second.paths) CHECK((path.coefficients.name().starts_with("cg(") || path.coefficients == Coefficients()));
 
     Source source(1);
     const ReferenceInputs graph = random_graph(source);
