@@ -17,7 +17,7 @@ bool is_channelwise(const Path& path) {
 
 /// Collects paths over cut segments; operands and segments appear in the order of the polynomial.
 class BlockBuilder {
-   public:
+ public:
     BlockBuilder(const Polynomial& polynomial, std::int64_t begin, std::int64_t end) : source_(polynomial), begin_(begin), end_(end) {}
 
     void add(const Path& path) { paths_.push_back(&path); }
@@ -25,10 +25,10 @@ class BlockBuilder {
 
     ChannelBlock finish() const {
         ChannelBlock block{{source_.rows, source_.indices, {}, {}}, begin_, end_, {}, {}};
-        std::map<Part, std::pair<int, int>> positions;      // operand and segment of the block
+        std::map<Part, std::pair<int, int>> positions;  // operand and segment of the block
         for (const Path* path : paths_)
             for (const Factor& factor : path->factors) positions.try_emplace(part_of(factor));
-        for (auto& [part, position] : positions) {          // in order of operand, segment, first channel
+        for (auto& [part, position] : positions) {  // in order of operand, segment, first channel
             const auto& [operand, segment, first_channel, multiplicity] = part;
             if (block.operands.empty() || block.operands.back() != operand) {
                 block.operands.push_back(operand);
@@ -51,8 +51,8 @@ class BlockBuilder {
         return block;
     }
 
-   private:
-    using Part = std::tuple<int, int, std::int64_t, std::int64_t>;      // operand, segment, first channel, number of channels
+ private:
+    using Part = std::tuple<int, int, std::int64_t, std::int64_t>;  // operand, segment, first channel, number of channels
 
     const Segment& segment_at(int operand, int segment) const {
         return source_.operands[static_cast<std::size_t>(operand)].segments[static_cast<std::size_t>(segment)];

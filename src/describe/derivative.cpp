@@ -1,6 +1,6 @@
-// The product rule. In a path every factor, output included, plays the same part: a sum over letters and components of coefficients times all of them.
-// So a derivative only exchanges roles: one input factor becomes the output (reverse) or a tangent (forward), where it stands, with its
-// segment, channels, axis and rows. Coefficients are never touched; what coincides afterwards is merged by `simplified_paths`.
+// The product rule. In a path every factor, output included, plays the same part: a sum over letters and components of coefficients times
+// all of them. So a derivative only exchanges roles: one input factor becomes the output (reverse) or a tangent (forward), where it stands,
+// with its segment, channels, axis and rows. Coefficients are never touched; what coincides afterwards is merged by `simplified_paths`.
 #include "describe/derivative.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace clebsch {
 namespace {
 
 class Derivation {
-   public:
+ public:
     explicit Derivation(const Polynomial& polynomial) : source_(polynomial) {
         result_.polynomial.rows = polynomial.rows;
         result_.polynomial.indices = polynomial.indices;
@@ -44,7 +44,7 @@ class Derivation {
         return derived;
     }
 
-   private:
+ private:
     int add(int operand, Origin::Kind kind, Role role, const char* suffix) {
         const int position = static_cast<int>(result_.origins.size());
         Operand added = source_.operands[static_cast<std::size_t>(operand)];
@@ -103,7 +103,8 @@ DerivedPolynomial derive_reverse(const Polynomial& polynomial, std::span<const i
             const int gradient = gradients[static_cast<std::size_t>(path.factors[f].operand)];
             if (gradient < 0) continue;
             Path derived = path;
-            for (std::size_t i = 0; i + 1 < path.factors.size(); ++i) derived.factors[i].operand = derivation.input(path.factors[i].operand);
+            for (std::size_t i = 0; i + 1 < path.factors.size(); ++i)
+                derived.factors[i].operand = derivation.input(path.factors[i].operand);
             derived.factors.back().operand = cotangent;
             derived.factors[f].operand = gradient;
             std::swap(derived.factors[f], derived.factors.back());
@@ -122,7 +123,8 @@ DerivedPolynomial derive_forward(const Polynomial& polynomial, std::span<const i
             const int tangent = tangents[static_cast<std::size_t>(path.factors[f].operand)];
             if (tangent < 0) continue;
             Path derived = path;
-            for (std::size_t i = 0; i + 1 < path.factors.size(); ++i) derived.factors[i].operand = derivation.input(path.factors[i].operand);
+            for (std::size_t i = 0; i + 1 < path.factors.size(); ++i)
+                derived.factors[i].operand = derivation.input(path.factors[i].operand);
             derived.factors.back().operand = outputs[static_cast<std::size_t>(path.output().operand)];
             derived.factors[f].operand = tangent;
             derivation.add(std::move(derived));

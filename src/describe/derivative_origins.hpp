@@ -12,12 +12,12 @@ namespace clebsch {
 struct Origin {
     enum class Kind : std::uint8_t { same, cotangent, gradient, tangent };
     Kind kind = Kind::same;
-    int operand = 0;        ///< of the polynomial that was differentiated
+    int operand = 0;  ///< of the polynomial that was differentiated
 };
 
 struct DerivedPolynomial {
     Polynomial polynomial;
-    std::vector<Origin> origins;        ///< one per operand of `polynomial`
+    std::vector<Origin> origins;  ///< one per operand of `polynomial`
 };
 
 /// Gradients of `inputs` given cotangents of `outputs` (positions of operands); other outputs are taken to have none.

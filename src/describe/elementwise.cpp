@@ -28,7 +28,8 @@ std::vector<Segment> flat_segments(const Value& value) {
     return segments;
 }
 
-void add_elementwise(Polynomial& polynomial, double scale, const std::vector<int>& factors, int output, const std::vector<Segment>& segments) {
+void add_elementwise(Polynomial& polynomial, double scale, const std::vector<int>& factors, int output,
+                     const std::vector<Segment>& segments) {
     for (std::size_t s = 0; s < segments.size(); ++s) {
         const Segment& segment = segments[s];
         if (segment.multiplicity == 0) continue;
@@ -63,10 +64,11 @@ PolynomialNode elementwise_node(const std::vector<Value>& values, const std::vec
         for (const int value : term.factors) {
             const auto known = std::ranges::find(node.arguments, value);
             const std::string name = "factor" + std::to_string(node.arguments.size());
-            factors.back().push_back(known != node.arguments.end() ? static_cast<int>(known - node.arguments.begin()) : add_operand(value, name, Role::input));
+            factors.back().push_back(known != node.arguments.end() ? static_cast<int>(known - node.arguments.begin())
+                                                                   : add_operand(value, name, Role::input));
         }
     }
-    const int target = add_operand(output, "result", Role::output);     // may stand for the gradient of a value that is a factor, too
+    const int target = add_operand(output, "result", Role::output);  // may stand for the gradient of a value that is a factor, too
     for (std::size_t t = 0; t < terms.size(); ++t) add_elementwise(node.polynomial, terms[t].scale, factors[t], target, segments);
     return node;
 }

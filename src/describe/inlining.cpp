@@ -17,7 +17,8 @@ std::size_t at(int position) { return static_cast<std::size_t>(position); }
 
 bool is_identity(const Coefficients& coefficients) { return coefficients.rank() == 2 && coefficients.name().starts_with("identity("); }
 
-/// Sum over a of first[.., a, ..] second[.., b = a, ..]: axes of `first` without `a`, then those of `second` without `b`. Axis -1 is one of extent 1.
+/// Sum over a of first[.., a, ..] second[.., b = a, ..]: axes of `first` without `a`, then those of `second` without `b`. Axis -1 is one of
+/// extent 1.
 Coefficients contracted(const Coefficients& first, int a, const Coefficients& second, int b) {
     std::vector<int> shape;
     for (std::size_t i = 0; i < first.rank(); ++i)
@@ -49,10 +50,8 @@ void replace_letter(Path& path, char letter, const std::string& channels) {
             if (group.restricted() && (group.first == letter || group.second == letter) && channels.size() != 1)
                 unsupported("a pair of channels is made of channels that are products themselves");
             auto with = [&](char c) { return c == letter ? channels : std::string(1, c); };
-            if (group.restricted())
-                replaced += '(' + with(group.first) + '<' + with(group.second) + ')';
-            else
-                replaced += with(group.first);
+            if (group.restricted()) replaced += '(' + with(group.first) + '<' + with(group.second) + ')';
+            else replaced += with(group.first);
         }
         factor.channels = replaced;
     }
@@ -86,16 +85,14 @@ Path substituted(const Path& outer, std::size_t f, const Path& inner) {
     // The factor's channels and those the inner path writes are the same numbers: one spelling is to replace the other everywhere.
     const std::string read = outer.factors[f].channels, written = made.output().channels;
     const std::vector<ChannelGroup> reads = parse_channels(read), writes = parse_channels(written);
-    std::vector<std::pair<char, char>> equal;       // a letter of the inner path and the outer one it is
+    std::vector<std::pair<char, char>> equal;  // a letter of the inner path and the outer one it is
     if (reads.size() == 1 && !reads[0].restricted() && writes.size() != 1) {
         if (!writes.empty()) replace_letter(result, reads[0].first, written);
     } else if (writes.size() == 1 && !writes[0].restricted() && reads.size() != 1) {
         if (!reads.empty()) replace_letter(made, writes[0].first, read);
     } else if (reads.size() == 1 && writes.size() == 1 && reads[0].restricted() != writes[0].restricted()) {
-        if (reads[0].restricted())
-            replace_letter(made, writes[0].first, read);
-        else
-            replace_letter(result, reads[0].first, written);
+        if (reads[0].restricted()) replace_letter(made, writes[0].first, read);
+        else replace_letter(result, reads[0].first, written);
     } else {
         if (reads.size() != writes.size()) unsupported("channels '" + read + "' read what channels '" + written + "' write");
         for (std::size_t i = 0; i < reads.size(); ++i) {
@@ -110,7 +107,7 @@ Path substituted(const Path& outer, std::size_t f, const Path& inner) {
     // Axes: of the outer path without that of the factor, then of the inner one without that of its output.
     const int a = outer.factors[f].axis, b = made.output().axis;
     const int outer_rank = static_cast<int>(outer.coefficients.rank()), kept = outer_rank - (a >= 0 ? 1 : 0);
-    Factor* other_end = nullptr;                    // of an identity: the axis takes the other tensor's place, and the name stays
+    Factor* other_end = nullptr;  // of an identity: the axis takes the other tensor's place, and the name stays
     if (is_identity(outer.coefficients) && a >= 0 && b >= 0) {
         for (Factor& factor : result.factors)
             if (factor.axis == 1 - a) other_end = &factor;
@@ -121,10 +118,10 @@ Path substituted(const Path& outer, std::size_t f, const Path& inner) {
             if (factor.axis == 1 - b) other_end = &factor;
         other_end->axis = a;
     } else if (outer.coefficients == Coefficients()) {
-        result.coefficients = made.coefficients;                // no factor of outer has an axis: the output can take one of extent 1
+        result.coefficients = made.coefficients;  // no factor of outer has an axis: the output can take one of extent 1
         result.factors.back().axis = b;
     } else if (made.coefficients == Coefficients() && (a < 0 || made.factors.size() > 1)) {
-        made.factors.front().axis = a;                          // likewise
+        made.factors.front().axis = a;  // likewise
     } else {
         result.coefficients = contracted(outer.coefficients, a, made.coefficients, b);
         for (Factor& factor : result.factors)
@@ -142,16 +139,14 @@ Path substituted(const Path& outer, std::size_t f, const Path& inner) {
     const std::set<char> left = letters_of(result.factors);
     result.extents.clear();
     for (const char letter : letters_of(both)) {
-        if (left.contains(letter))
-            result.extents.emplace_back(letter, extents.at(letter));
-        else
-            result.scale *= static_cast<double>(extents.at(letter));        // only the replaced value had this letter: a sum of equal terms
+        if (left.contains(letter)) result.extents.emplace_back(letter, extents.at(letter));
+        else result.scale *= static_cast<double>(extents.at(letter));  // only the replaced value had this letter: a sum of equal terms
     }
     return result;
 }
 
 class Inlining {
-   public:
+ public:
     explicit Inlining(const Program& program) : program_(program), made_(program.values.size()), is_made_(program.values.size(), false) {}
 
     Polynomial run() {
@@ -166,8 +161,9 @@ class Inlining {
         return ordered();
     }
 
-   private:
-    /// What a node wrote to a value: the operand as the node saw it, and paths over operands of the result (the last factor is not one of them).
+ private:
+    /// What a node wrote to a value: the operand as the node saw it, and paths over operands of the result (the last factor is not one of
+    /// them).
     struct Made {
         Operand operand;
         std::vector<Path> paths;
@@ -186,7 +182,8 @@ class Inlining {
             } else {
                 const Operand& written = made_[at(value)].operand;
                 const bool plain = operand.rows.kind != Addressing::Kind::indexed && written.rows.kind != Addressing::Kind::indexed;
-                if (!plain || (!result_.rows.empty() && (operand.rows.kind == Addressing::Kind::shared || written.rows.kind == Addressing::Kind::shared)))
+                if (!plain || (!result_.rows.empty() &&
+                               (operand.rows.kind == Addressing::Kind::shared || written.rows.kind == Addressing::Kind::shared)))
                     unsupported("value '" + program_.values[at(value)].name + "' is not read and written row by row");
                 const bool alike = std::ranges::equal(operand.segments, written.segments, [](const Segment& a, const Segment& b) {
                     return a.multiplicity == b.multiplicity && a.components == b.components;
@@ -197,7 +194,7 @@ class Inlining {
         }
         for (const Path& path : node.polynomial.paths) {
             Path outer = path;
-            std::vector<std::pair<int, int>> pending;       // value and segment of factors to replace
+            std::vector<std::pair<int, int>> pending;  // value and segment of factors to replace
             for (Factor& factor : outer.factors) {
                 const int value = node.arguments[at(factor.operand)];
                 const bool inner = position[at(factor.operand)] < 0 && &factor != &outer.factors.back();
@@ -268,7 +265,7 @@ class Inlining {
 
     const Program& program_;
     Polynomial result_;
-    std::vector<int> inputs_;           ///< the value of every input operand of the result
+    std::vector<int> inputs_;  ///< the value of every input operand of the result
     std::vector<Made> made_;
     std::vector<bool> is_made_;
     std::set<std::string> names_, indices_;

@@ -33,7 +33,7 @@ std::optional<Mixing> find_mixing(const Path& path) {
             return std::nullopt;
         }
     }
-    return has_channels && path.factors.size() > 3 ? found : std::nullopt;      // x and the matrix alone are a linear map already
+    return has_channels && path.factors.size() > 3 ? found : std::nullopt;  // x and the matrix alone are a linear map already
 }
 
 /// Multiplications per row, terms times letters: together, and in two steps.
@@ -50,7 +50,7 @@ bool gains(const Path& path, const Mixing& mixing, double least_gain) {
 Program split_mixing(const Polynomial& polynomial, double least_gain) {
     Operand products{"products", {}, Layout::ir_mul, Role::input, polynomial.rows.empty() ? shared_row() : each_row()};
     const int products_operand = static_cast<int>(polynomial.operands.size());
-    std::map<std::string, int> known;           // text of a product, its segment
+    std::map<std::string, int> known;  // text of a product, its segment
     std::vector<Path> steps, maps;
     for (const Path& path : polynomial.paths) {
         const std::optional<Mixing> mixing = find_mixing(path);
@@ -64,21 +64,26 @@ Program split_mixing(const Polynomial& polynomial, double least_gain) {
         step.scale = 1;
         step.factors.erase(step.factors.begin() + static_cast<std::ptrdiff_t>(mixing->matrix));
         std::erase_if(step.extents, [&](const auto& extent) { return extent.first == mixing->to; });
-        std::string text = step.coefficients.to_text() + ' ' + std::to_string(step.extents[0].second) + ' ' + std::to_string(path.output().axis);
+        std::string text =
+            step.coefficients.to_text() + ' ' + std::to_string(step.extents[0].second) + ' ' + std::to_string(path.output().axis);
         for (std::size_t f = 0; f + 1 < step.factors.size(); ++f) {
             const Factor& factor = step.factors[f];
-            text += ' ' + std::to_string(factor.operand) + '.' + std::to_string(factor.segment) + (factor.channels.empty() ? "" : "u") + std::to_string(factor.axis);
+            text += ' ' + std::to_string(factor.operand) + '.' + std::to_string(factor.segment) + (factor.channels.empty() ? "" : "u") +
+                    std::to_string(factor.axis);
         }
         const auto [segment, is_new] = known.try_emplace(text, static_cast<int>(products.segments.size()));
         step.factors.back() = {products_operand, segment->second, letter, path.output().axis};
         if (is_new) {
             const Factor& out = path.output();
-            const auto& irrep = polynomial.operands[static_cast<std::size_t>(out.operand)].segments[static_cast<std::size_t>(out.segment)].irrep;
+            const auto& irrep =
+                polynomial.operands[static_cast<std::size_t>(out.operand)].segments[static_cast<std::size_t>(out.segment)].irrep;
             products.segments.push_back({step.extents[0].second, components, irrep});
             steps.push_back(std::move(step));
         }
         Path map{{path.factors[mixing->matrix], {products_operand, segment->second, letter, components > 1 ? 0 : -1}, path.output()},
-                 components > 1 ? Coefficients::identity(components) : Coefficients(), path.scale, path.extents};
+                 components > 1 ? Coefficients::identity(components) : Coefficients(),
+                 path.scale,
+                 path.extents};
         map.factors.back().axis = components > 1 ? 1 : -1;
         maps.push_back(std::move(map));
     }
@@ -86,14 +91,15 @@ Program split_mixing(const Polynomial& polynomial, double least_gain) {
 
     Program program = as_program(polynomial);
     program.nodes.clear();
-    while (std::ranges::any_of(polynomial.operands, [&](const Operand& operand) { return operand.name == products.name; })) products.name += '_';
+    while (std::ranges::any_of(polynomial.operands, [&](const Operand& operand) { return operand.name == products.name; }))
+        products.name += '_';
     program.values.push_back({products.name, polynomial.rows, products.segments, products.layout});
     for (const bool first : {true, false}) {
         Polynomial step = polynomial;
         step.operands.push_back(products);
         step.operands.back().role = first ? Role::output : Role::input;
         step.paths = first ? steps : maps;
-        if (first) {                            // its only output are the products
+        if (first) {  // its only output are the products
             for (Operand& operand : step.operands)
                 if (operand.role == Role::output && operand.name != products.name) operand.role = Role::input;
         }

@@ -1,5 +1,6 @@
-// Derivatives of programs, node by node: a polynomial by the product rule, a function through products with its derivative, which the functions of the
-// list express among themselves. The nodes of the program itself are recomputed inside the result as far as the derivative reads their values.
+// Derivatives of programs, node by node: a polynomial by the product rule, a function through products with its derivative, which the
+// functions of the list express among themselves. The nodes of the program itself are recomputed inside the result as far as the derivative
+// reads their values.
 #include <algorithm>
 #include <map>
 #include <numbers>
@@ -31,8 +32,8 @@ auto operand_key(const Operand& operand, int value) {
 }
 using OperandKey = decltype(operand_key(std::declval<const Operand&>(), 0));
 
-/// Several nodes over the same rows as one. Operands of the same value, seen alike, become one operand: a value used twice becomes a power, results added to
-/// the same value are written by the paths of all nodes.
+/// Several nodes over the same rows as one. Operands of the same value, seen alike, become one operand: a value used twice becomes a power,
+/// results added to the same value are written by the paths of all nodes.
 PolynomialNode united(const std::vector<const PolynomialNode*>& nodes) {
     PolynomialNode result;
     result.polynomial.rows = nodes.front()->polynomial.rows;
@@ -55,7 +56,8 @@ PolynomialNode united(const std::vector<const PolynomialNode*>& nodes) {
         for (const Index& index : node->polynomial.indices)
             if (index_names.insert(index.name).second) result.polynomial.indices.push_back(index);
         std::vector<int> position;
-        for (std::size_t i = 0; i < node->arguments.size(); ++i) position.push_back(known.at(operand_key(node->polynomial.operands[i], node->arguments[i])));
+        for (std::size_t i = 0; i < node->arguments.size(); ++i)
+            position.push_back(known.at(operand_key(node->polynomial.operands[i], node->arguments[i])));
         for (Path path : node->polynomial.paths) {
             for (Factor& factor : path.factors) factor.operand = position[at(factor.operand)];
             result.polynomial.paths.push_back(std::move(path));
@@ -66,7 +68,7 @@ PolynomialNode united(const std::vector<const PolynomialNode*>& nodes) {
 
 /// What forward and reverse mode share: the program that grows, and derivatives of functions.
 class ProgramDerivation {
-   public:
+ public:
     ProgramDerivation(const Program& program, std::span<const std::string> inputs) : source_(simplified(program)), result_(source_) {
         result_.outputs.clear();
         for (const std::string& name : inputs) {
@@ -79,7 +81,7 @@ class ProgramDerivation {
         for (const int input : source_.inputs) taken_.insert(value(input).name);
     }
 
-   protected:
+ protected:
     const Value& value(int position) const { return result_.values[at(position)]; }
 
     /// A new value like another; names are made unique in `finish`.
@@ -101,7 +103,9 @@ class ProgramDerivation {
         result_.outputs.push_back(position);
     }
     void add(Node node) { result_.nodes.push_back(std::move(node)); }
-    void add_elementwise_node(const std::vector<ElementwiseTerm>& terms, int output) { add(elementwise_node(result_.values, terms, output)); }
+    void add_elementwise_node(const std::vector<ElementwiseTerm>& terms, int output) {
+        add(elementwise_node(result_.values, terms, output));
+    }
 
     int apply(FunctionKind kind, double parameter, int input) {
         const std::string text = to_text(Function{kind, parameter});
@@ -110,37 +114,49 @@ class ProgramDerivation {
         return output;
     }
 
-    /// The derivative of output = function(input) as a sum of products of values; adds the nodes it needs. {1, {}} is the constant 1; no terms: zero.
+    /// The derivative of output = function(input) as a sum of products of values; adds the nodes it needs. {1, {}} is the constant 1; no
+    /// terms: zero.
     std::vector<ElementwiseTerm> derivative_of(const FunctionNode& node) {
         const int x = node.input, y = node.output;
         const double p = node.function.parameter;
         switch (node.function.kind) {
-            case FunctionKind::exp: return {{1, {y}}};
-            case FunctionKind::log: return {{1, {apply(FunctionKind::power, -1, x)}}};
-            case FunctionKind::sin: return {{1, {apply(FunctionKind::cos, 0, x)}}};
-            case FunctionKind::cos: return {{-1, {apply(FunctionKind::sin, 0, x)}}};
-            case FunctionKind::tanh: return {{1, {}}, {-1, {y, y}}};
-            case FunctionKind::sigmoid: return {{1, {y}}, {-1, {y, y}}};
+            case FunctionKind::exp:
+                return {{1, {y}}};
+            case FunctionKind::log:
+                return {{1, {apply(FunctionKind::power, -1, x)}}};
+            case FunctionKind::sin:
+                return {{1, {apply(FunctionKind::cos, 0, x)}}};
+            case FunctionKind::cos:
+                return {{-1, {apply(FunctionKind::sin, 0, x)}}};
+            case FunctionKind::tanh:
+                return {{1, {}}, {-1, {y, y}}};
+            case FunctionKind::sigmoid:
+                return {{1, {y}}, {-1, {y, y}}};
             case FunctionKind::silu: {
                 const int s = apply(FunctionKind::sigmoid, 0, x);
                 return {{1, {s}}, {1, {x, s}}, {-1, {x, s, s}}};
             }
-            case FunctionKind::softplus: return {{1, {apply(FunctionKind::sigmoid, 0, x)}}};
+            case FunctionKind::softplus:
+                return {{1, {apply(FunctionKind::sigmoid, 0, x)}}};
             case FunctionKind::erf: {
                 const int square = new_value(x, "_square");
                 add_elementwise_node({{-1, {x, x}}}, square);
                 return {{2 * std::numbers::inv_sqrtpi, {apply(FunctionKind::exp, 0, square)}}};
             }
-            case FunctionKind::absolute: return {{1, {apply(FunctionKind::sign, 0, x)}}};
-            case FunctionKind::relu: return {{1, {apply(FunctionKind::step, 0, x)}}};
+            case FunctionKind::absolute:
+                return {{1, {apply(FunctionKind::sign, 0, x)}}};
+            case FunctionKind::relu:
+                return {{1, {apply(FunctionKind::step, 0, x)}}};
             case FunctionKind::sign:
-            case FunctionKind::step: return {};
+            case FunctionKind::step:
+                return {};
             case FunctionKind::power:
                 if (p == 0) return {};
                 if (p == 1) return {{1, {}}};
                 if (p == 2) return {{2, {x}}};
                 return {{p, {apply(FunctionKind::power, p - 1, x)}}};
-            case FunctionKind::sinc: return {{1, {apply(FunctionKind::sinc, p + 1, x)}}};
+            case FunctionKind::sinc:
+                return {{1, {apply(FunctionKind::sinc, p + 1, x)}}};
         }
         fail("derivative of function " + to_text(node.function));
     }
@@ -151,7 +167,8 @@ class ProgramDerivation {
         return derivative;
     }
 
-    /// Without dead nodes, and inputs and indices that nothing uses any more. Inputs and outputs have their names; everything between gives way.
+    /// Without dead nodes, and inputs and indices that nothing uses any more. Inputs and outputs have their names; everything between gives
+    /// way.
     Program finish() {
         Program program = simplified(result_);
         std::vector<bool> used(program.values.size(), false), named(program.values.size(), false);
@@ -175,17 +192,17 @@ class ProgramDerivation {
     }
 
     const Program source_;
-    Program result_;                    ///< its values begin with those of source_, so positions agree
+    Program result_;  ///< its values begin with those of source_, so positions agree
     std::vector<int> requested_;
 
-   private:
+ private:
     void fix_name(int position) { result_.values[at(position)].name = unique_name(value(position).name, taken_); }
 
     std::set<std::string> taken_;
 };
 
 class ReverseDerivation : ProgramDerivation {
-   public:
+ public:
     ReverseDerivation(const Program& program, std::span<const std::string> inputs)
         : ProgramDerivation(program, inputs), parts_(source_.values.size()), waiting_on_(source_.values.size()) {}
 
@@ -193,10 +210,8 @@ class ReverseDerivation : ProgramDerivation {
         find_active();
         for (const int output : source_.outputs) parts_[at(output)].push_back(new_input(output, "_cotangent"));
         for (auto node = source_.nodes.rbegin(); node != source_.nodes.rend(); ++node) {
-            if (const auto* polynomial = std::get_if<PolynomialNode>(&*node))
-                reverse(*polynomial);
-            else
-                reverse(std::get<FunctionNode>(*node));
+            if (const auto* polynomial = std::get_if<PolynomialNode>(&*node)) reverse(*polynomial);
+            else reverse(std::get<FunctionNode>(*node));
         }
         for (const int input : requested_) {
             int gradient = cotangent(input);
@@ -210,7 +225,7 @@ class ReverseDerivation : ProgramDerivation {
         return finish();
     }
 
-   private:
+ private:
     /// Values that depend on a requested input.
     void find_active() {
         active_.assign(source_.values.size(), false);
@@ -233,10 +248,8 @@ class ReverseDerivation : ProgramDerivation {
         for (std::size_t i = 0; i < merged.arguments.size(); ++i) {
             const int argument = merged.arguments[i];
             if (!active_[at(argument)]) continue;
-            if (merged.polynomial.operands[i].role == Role::input)
-                inputs.push_back(static_cast<int>(i));
-            else if (cotangent(argument) >= 0)
-                outputs.push_back(static_cast<int>(i));
+            if (merged.polynomial.operands[i].role == Role::input) inputs.push_back(static_cast<int>(i));
+            else if (cotangent(argument) >= 0) outputs.push_back(static_cast<int>(i));
         }
         if (inputs.empty() || outputs.empty()) return;
         DerivedPolynomial derived = derive_reverse(merged.polynomial, inputs, outputs);
@@ -254,8 +267,8 @@ class ReverseDerivation : ProgramDerivation {
         if (!terms.empty()) wait(elementwise_node(result_.values, terms, node.input));
     }
 
-    /// A node whose outputs are bound to the source values whose gradients they add to. It is added to the result when the first of these is needed, so
-    /// that nodes which add to the same gradient can become one. All it reads exists already, so waiting is always possible.
+    /// A node whose outputs are bound to the source values whose gradients they add to. It is added to the result when the first of these
+    /// is needed, so that nodes which add to the same gradient can become one. All it reads exists already, so waiting is always possible.
     void wait(PolynomialNode node) {
         std::vector<bool> written(node.arguments.size(), false);
         for (const Path& path : node.polynomial.paths) written[at(path.output().operand)] = true;
@@ -282,10 +295,8 @@ class ReverseDerivation : ProgramDerivation {
         std::map<std::tuple<std::string, std::vector<OperandKey>>, std::vector<std::size_t>> elsewhere;
         for (const std::size_t node : std::set<std::size_t>(waiting_on_[at(target)])) {
             const std::vector<OperandKey> keys = views(waiting_[node], target);
-            if (is_home(waiting_[node], target) && (home.empty() || keys == views(waiting_[home.front()], target)))
-                home.push_back(node);
-            else
-                elsewhere[{waiting_[node].polynomial.rows, keys}].push_back(node);
+            if (is_home(waiting_[node], target) && (home.empty() || keys == views(waiting_[home.front()], target))) home.push_back(node);
+            else elsewhere[{waiting_[node].polynomial.rows, keys}].push_back(node);
         }
         for (const auto& [key, nodes] : elsewhere) emit(nodes);
         std::vector<int>& parts = parts_[at(target)];
@@ -322,7 +333,8 @@ class ReverseDerivation : ProgramDerivation {
         return count == 1;
     }
 
-    /// Adds waiting nodes to the result as one. If `complete` is a target, this node writes its complete gradient: parts made so far are added in.
+    /// Adds waiting nodes to the result as one. If `complete` is a target, this node writes its complete gradient: parts made so far are
+    /// added in.
     void emit(const std::vector<std::size_t>& nodes, int complete = -1) {
         std::vector<const PolynomialNode*> members;
         for (const std::size_t node : nodes) members.push_back(&waiting_[node]);
@@ -363,23 +375,21 @@ class ReverseDerivation : ProgramDerivation {
 
     std::vector<bool> active_;
     std::vector<PolynomialNode> waiting_;
-    std::vector<std::vector<int>> parts_;                   ///< per source value: result values that add up to what is known of its gradient
-    std::vector<std::set<std::size_t>> waiting_on_;         ///< per source value: nodes that wait and will add to its gradient
+    std::vector<std::vector<int>> parts_;            ///< per source value: result values that add up to what is known of its gradient
+    std::vector<std::set<std::size_t>> waiting_on_;  ///< per source value: nodes that wait and will add to its gradient
     std::map<int, int> cotangents_;
 };
 
 class ForwardDerivation : ProgramDerivation {
-   public:
+ public:
     ForwardDerivation(const Program& program, std::span<const std::string> inputs) : ProgramDerivation(program, inputs) {}
 
     Program run() {
         tangents_.assign(source_.values.size(), -1);
         for (const int input : requested_) tangents_[at(input)] = new_input(input, "_tangent");
         for (const Node& node : source_.nodes) {
-            if (const auto* polynomial = std::get_if<PolynomialNode>(&node))
-                forward(*polynomial);
-            else
-                forward(std::get<FunctionNode>(node));
+            if (const auto* polynomial = std::get_if<PolynomialNode>(&node)) forward(*polynomial);
+            else forward(std::get<FunctionNode>(node));
         }
         for (const int output : source_.outputs) {
             int tangent = tangents_[at(output)];
@@ -392,12 +402,13 @@ class ForwardDerivation : ProgramDerivation {
         return finish();
     }
 
-   private:
+ private:
     void forward(const PolynomialNode& node) {
         const PolynomialNode merged = united({&node});
         std::vector<int> inputs;
         for (std::size_t i = 0; i < merged.arguments.size(); ++i)
-            if (merged.polynomial.operands[i].role == Role::input && tangents_[at(merged.arguments[i])] >= 0) inputs.push_back(static_cast<int>(i));
+            if (merged.polynomial.operands[i].role == Role::input && tangents_[at(merged.arguments[i])] >= 0)
+                inputs.push_back(static_cast<int>(i));
         if (inputs.empty()) return;
         const DerivedPolynomial derived = derive_forward(merged.polynomial, inputs);
         std::vector<bool> written(derived.origins.size(), false);
@@ -426,7 +437,7 @@ class ForwardDerivation : ProgramDerivation {
         add_elementwise_node(terms, tangents_[at(node.output)]);
     }
 
-    std::vector<int> tangents_;     ///< per source value: its tangent in the result, -1: zero
+    std::vector<int> tangents_;  ///< per source value: its tangent in the result, -1: zero
 };
 
 }  // namespace

@@ -45,7 +45,8 @@ Polynomial permuted(const Polynomial& polynomial, std::span<const int> order) {
     std::ranges::sort(sorted);
     bool complete = sorted.size() == polynomial.operands.size();
     for (std::size_t i = 0; complete && i < sorted.size(); ++i) complete = sorted[i] == static_cast<int>(i);
-    if (!complete) fail("permuting operands: expected each of the numbers 0 to " + std::to_string(polynomial.operands.size()) + " - 1 once");
+    if (!complete)
+        fail("permuting operands: expected each of the numbers 0 to " + std::to_string(polynomial.operands.size()) + " - 1 once");
     Polynomial result = restricted_to(polynomial, {order.begin(), order.end()});
     result.indices = polynomial.indices;
     return result;

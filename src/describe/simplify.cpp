@@ -1,6 +1,6 @@
-// Canonical form of a sum of paths. Two paths mean the same if they differ by the order of factors, by an exchange of identical factors, by an exchange
-// of axes in which the coefficients are symmetric, or by the names of letters. Each path is brought to the smallest of its forms (of those tried), equal
-// forms meet in a hash map, and no pair of paths is ever compared.
+// Canonical form of a sum of paths. Two paths mean the same if they differ by the order of factors, by an exchange of identical factors, by
+// an exchange of axes in which the coefficients are symmetric, or by the names of letters. Each path is brought to the smallest of its
+// forms (of those tried), equal forms meet in a hash map, and no pair of paths is ever compared.
 #include "describe/simplify.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool before(const Factor& a, const Factor& b) {
 
 /// For every axis of a tensor the first axis it may be exchanged with. Literals keep every axis apart: they merge entry by entry anyway.
 class SymmetricAxes {
-   public:
+ public:
     const std::vector<int>& of(const Coefficients& coefficients) {
         const bool named = !coefficients.name().empty();
         std::vector<int>& first = named ? known_[coefficients.name()] : literal_;
@@ -42,7 +42,7 @@ class SymmetricAxes {
         return first;
     }
 
-   private:
+ private:
     std::unordered_map<std::string, std::vector<int>> known_;
     std::vector<int> literal_;
 };
@@ -51,7 +51,8 @@ class SymmetricAxes {
 void drop_unit_axes(Path& path) {
     const std::vector<int> shape = path.coefficients.shape();
     const bool number = std::ranges::all_of(shape, [](int extent) { return extent == 1; });
-    if (number ? path.coefficients == Coefficients() : !path.coefficients.name().empty() || std::ranges::find(shape, 1) == shape.end()) return;
+    if (number ? path.coefficients == Coefficients() : !path.coefficients.name().empty() || std::ranges::find(shape, 1) == shape.end())
+        return;
     std::vector<int> kept, position(shape.size(), -1);
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
         if (shape[axis] == 1) continue;
@@ -138,14 +139,15 @@ std::vector<std::pair<std::size_t, std::size_t>> undecided_runs(const Path& path
     const std::vector<Factor>& factors = path.factors;
     for (std::size_t begin = 0, end = 0; begin + 1 < factors.size(); begin = end) {
         bool differ = false;
-        for (end = begin + 1; end + 1 < factors.size() && factors[end].operand == factors[begin].operand && factors[end].segment == factors[begin].segment;
+        for (end = begin + 1;
+             end + 1 < factors.size() && factors[end].operand == factors[begin].operand && factors[end].segment == factors[begin].segment;
              ++end)
             differ = differ || factors[end].channels != factors[begin].channels;
         if (!differ) continue;
         runs.emplace_back(begin, end);
         for (std::size_t i = 2; i <= end - begin; ++i) orders *= static_cast<double>(i);
     }
-    constexpr double most_orders = 120;     // more are left as sorted: a duplicate may then survive, which costs time but is not wrong
+    constexpr double most_orders = 120;  // more are left as sorted: a duplicate may then survive, which costs time but is not wrong
     if (orders > most_orders) runs.clear();
     return runs;
 }
@@ -171,8 +173,9 @@ std::string make_canonical(Path& path, const std::vector<int>& symmetric) {
             best_key = std::move(key);
             best = std::move(candidate);
         }
-        more = std::any_of(runs.begin(), runs.end(), [&](const auto& run) {       // the next order of all runs together
-            return std::next_permutation(order.begin() + static_cast<std::ptrdiff_t>(run.first), order.begin() + static_cast<std::ptrdiff_t>(run.second));
+        more = std::any_of(runs.begin(), runs.end(), [&](const auto& run) {  // the next order of all runs together
+            return std::next_permutation(order.begin() + static_cast<std::ptrdiff_t>(run.first),
+                                         order.begin() + static_cast<std::ptrdiff_t>(run.second));
         });
     }
     path = std::move(best);
@@ -192,8 +195,10 @@ bool cancels(const Path& path, const std::vector<int>& symmetric) {
 
 bool is_zero(const Path& path) {
     if (path.scale == 0 || std::ranges::any_of(path.extents, [](const auto& extent) { return extent.second == 0; })) return true;
-    const bool restricted = std::ranges::any_of(path.factors, [](const Factor& factor) { return factor.channels.find('(') != std::string::npos; });
-    if (restricted && std::ranges::any_of(restrictions(path), [&](const ChannelGroup& pair) { return path.extent(pair.first) < 2; })) return true;
+    const bool restricted =
+        std::ranges::any_of(path.factors, [](const Factor& factor) { return factor.channels.find('(') != std::string::npos; });
+    if (restricted && std::ranges::any_of(restrictions(path), [&](const ChannelGroup& pair) { return path.extent(pair.first) < 2; }))
+        return true;
     return path.coefficients.name().empty() && path.coefficients.entries().empty();
 }
 
@@ -236,11 +241,10 @@ struct Group {
             literal.push_back(std::move(path));
             return;
         }
-        const auto equal = std::ranges::find_if(named, [&](const Path& other) { return other.coefficients == path.coefficients && same_axes(other, path); });
-        if (equal == named.end())
-            named.push_back(std::move(path));
-        else
-            equal->scale += path.scale;
+        const auto equal = std::ranges::find_if(
+            named, [&](const Path& other) { return other.coefficients == path.coefficients && same_axes(other, path); });
+        if (equal == named.end()) named.push_back(std::move(path));
+        else equal->scale += path.scale;
     }
 
     std::vector<Path> finish() {

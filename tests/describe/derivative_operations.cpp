@@ -36,7 +36,7 @@ void check_operation(const std::string& name, const Description& description, lo
         ReferenceInputs call = graph;
         fill(call, current, source);
         if (call.arrays.contains("lengths"))
-            for (long double& length : call.arrays.at("lengths")) length = 0.5L + std::fmin(std::fabs(length), 3.0L);       // inside the cutoff
+            for (long double& length : call.arrays.at("lengths")) length = 0.5L + std::fmin(std::fabs(length), 3.0L);  // inside the cutoff
         Names inputs;
         for (const Array& array : inputs_of(current)) inputs.push_back(array.name);
         const Deviations deviations = check(current, inputs, call, source);

@@ -57,7 +57,9 @@ ReferenceInputs rows(std::int64_t count) {
 
 }  // namespace
 
-TEST_CASE("the derivative of a gather is a scatter: a convolution's gradients keep every operand's rows, three paths per path, nine in the second derivative") {
+TEST_CASE(
+    "the derivative of a gather is a scatter: a convolution's gradients keep every operand's rows, three paths per path, nine in the "
+    "second derivative") {
     const Irreps in("4x0e+3x1o+2x2e");
     const Polynomial forward = convolution(in, "0e+1o+2e", in);
     const std::size_t paths = forward.paths.size();
@@ -99,7 +101,7 @@ TEST_CASE("only what is asked for is computed, and only what it depends on is re
     const Polynomial linear = only_outputs(jvp(gradient, Names{"out_cotangent"}), Names{"weights_gradient_tangent"});
     CHECK(operand_names(linear, Role::input) == Names{"x", "y", "out_cotangent_tangent"});
 
-    Polynomial two = power_of(2, 1, 1, {});       // y = x^2, and z = w of another row
+    Polynomial two = power_of(2, 1, 1, {});  // y = x^2, and z = w of another row
     two.indices = {{"other", "row", "row", false}};
     two.operands.push_back({"w", {{1, 1, {}}}, Layout::mul_ir, Role::input, row_of("other")});
     two.operands.push_back({"z", {{1, 1, {}}}, Layout::mul_ir, Role::output, each_row()});
@@ -123,7 +125,7 @@ TEST_CASE("powers follow the product rule with one path each: u^3 has gradient 3
         current = vjp(current, Names{"x"});
         REQUIRE(current.paths.size() == 1);
         CHECK(current.paths[0].scale == factors[order]);
-        CHECK(current.paths[0].factors.size() == 4u);       // 2 - order of x, cotangents, the gradient
+        CHECK(current.paths[0].factors.size() == 4u);  // 2 - order of x, cotangents, the gradient
     }
     CHECK(vjp(current, Names{"x_gradient_cotangent"}).paths.size() == 1);
 }
@@ -147,7 +149,8 @@ TEST_CASE("symmetric coefficients stay named: harmonics of degree l have gradien
 }
 
 TEST_CASE("a literal without symmetry gives one merged literal: T_ij x_i x_j has gradient (T + T') x") {
-    const Polynomial forward = power_of(2, 2, 1, Coefficients::literal({2, 2, 1}, {{{0, 0, 0}, 3.0}, {{0, 1, 0}, 2.0}, {{1, 0, 0}, 5.0}}), 2.0);
+    const Polynomial forward =
+        power_of(2, 2, 1, Coefficients::literal({2, 2, 1}, {{{0, 0, 0}, 3.0}, {{0, 1, 0}, 2.0}, {{1, 0, 0}, 5.0}}), 2.0);
     const Polynomial first = vjp(forward, Names{"x"});
     REQUIRE(first.paths.size() == 1);
     CHECK(reduced_entries(first.paths[0]).size() == 3);
@@ -167,7 +170,7 @@ TEST_CASE("parts that cancel disappear with what they read: the cross product of
     CHECK(operand_names(gradient, Role::input).empty());
     CHECK(operand_names(gradient, Role::output) == Names{"x_gradient"});
 
-    Polynomial channels = cross;                // sum over u, v of x_u times x_v: zero, too, and so are its two gradients together
+    Polynomial channels = cross;  // sum over u, v of x_u times x_v: zero, too, and so are its two gradients together
     channels.operands[0].segments[0].multiplicity = 4;
     channels.paths[0].factors[0].channels = "u";
     channels.paths[0].factors[1].channels = "v";
@@ -243,7 +246,8 @@ TEST_CASE("a masked row has zero gradient, also through composed indices") {
     fill(gradient_call, gradient, source);
     const auto result = evaluate(gradient, gradient_call);
     for (int u = 0; u < 2; ++u) {
-        for (const int edge : {2, 3}) CHECK(result.at("x_gradient")[static_cast<std::size_t>(2 * edge + u)] == 0);       // no receiver; receiver without graph
+        for (const int edge : {2, 3})
+            CHECK(result.at("x_gradient")[static_cast<std::size_t>(2 * edge + u)] == 0);  // no receiver; receiver without graph
         for (const int edge : {0, 1, 4}) CHECK(result.at("x_gradient")[static_cast<std::size_t>(2 * edge + u)] != 0);
     }
     check_derivatives(pooled, Names{"x", "scale"}, call, 23);

@@ -83,12 +83,13 @@ Names input_names(const Program& program) {
 }  // namespace
 
 TEST_CASE("every function of the list, to third order, against finite differences") {
-    const std::vector<Function> functions = {{FunctionKind::exp},      {FunctionKind::log},        {FunctionKind::sin},      {FunctionKind::cos},
-                                             {FunctionKind::tanh},     {FunctionKind::sigmoid},    {FunctionKind::silu},     {FunctionKind::softplus},
-                                             {FunctionKind::erf},      {FunctionKind::absolute},   {FunctionKind::sign},     {FunctionKind::relu},
-                                             {FunctionKind::step},     {FunctionKind::power, 0},   {FunctionKind::power, 1}, {FunctionKind::power, 2},
-                                             {FunctionKind::power, 5}, {FunctionKind::power, 2.5}, {FunctionKind::power, -1}, {FunctionKind::power, -0.5},
-                                             {FunctionKind::power, 0.5}, {FunctionKind::sinc, 0},  {FunctionKind::sinc, 3}};
+    const std::vector<Function> functions = {
+        {FunctionKind::exp},        {FunctionKind::log},        {FunctionKind::sin},       {FunctionKind::cos},
+        {FunctionKind::tanh},       {FunctionKind::sigmoid},    {FunctionKind::silu},      {FunctionKind::softplus},
+        {FunctionKind::erf},        {FunctionKind::absolute},   {FunctionKind::sign},      {FunctionKind::relu},
+        {FunctionKind::step},       {FunctionKind::power, 0},   {FunctionKind::power, 1},  {FunctionKind::power, 2},
+        {FunctionKind::power, 5},   {FunctionKind::power, 2.5}, {FunctionKind::power, -1}, {FunctionKind::power, -0.5},
+        {FunctionKind::power, 0.5}, {FunctionKind::sinc, 0},    {FunctionKind::sinc, 3}};
     for (const Function& function : functions) {
         Builder builder;
         const int x = builder.input("x", {{3, 1, {}}, {2, 3, {}}, {1, 5, {}}});
@@ -98,18 +99,18 @@ TEST_CASE("every function of the list, to third order, against finite difference
             Source source(static_cast<std::uint64_t>(order));
             ReferenceInputs call = rows(4);
             call.arrays["x"] = source.normals(4 * 14);
-            for (long double& number : call.arrays["x"]) {       // away from kinks and poles
+            for (long double& number : call.arrays["x"]) {  // away from kinks and poles
                 number = std::copysign(0.3L + std::fabs(number), number);
                 if (positive_only) number = std::fabs(number);
             }
             fill(call, current, source);
             INFO(to_text(function), ", order ", order);
             const Deviations deviations = check(current, Names{"x"}, call, source);
-            CHECK(deviations.finite_differences < 1e-11L);      // poles at 0 are 0.3 away: the sixth-order error of x^-5.5 is not small
+            CHECK(deviations.finite_differences < 1e-11L);  // poles at 0 are 0.3 away: the sixth-order error of x^-5.5 is not small
             CHECK(deviations.duality < 1e-15L);
             current = order == 2 ? jvp(current, Names{"x"}) : vjp(current, Names{"x"});
             const Names left = input_names(current);
-            if (std::ranges::find(left, "x") == left.end()) break;      // the derivative does not depend on x any more
+            if (std::ranges::find(left, "x") == left.end()) break;  // the derivative does not depend on x any more
         }
     }
 }
@@ -126,7 +127,8 @@ TEST_CASE("derivatives of piecewise constant functions are zero and need no inpu
 TEST_CASE("a vector of length zero has zero gradient, in every order: normalised harmonics") {
     Builder builder;
     const int x = builder.input("x", {{1, 3, {}}});
-    auto node = [&](const std::string& name, int components, const std::vector<int>& factors, Coefficients coefficients, std::vector<int> axes) {
+    auto node = [&](const std::string& name, int components, const std::vector<int>& factors, Coefficients coefficients,
+                    std::vector<int> axes) {
         builder.program.values.push_back({name, "row", {{1, components, {}}}, Layout::mul_ir});
         PolynomialNode added;
         added.polynomial.rows = "row";
@@ -134,8 +136,8 @@ TEST_CASE("a vector of length zero has zero gradient, in every order: normalised
         for (std::size_t f = 0; f <= factors.size(); ++f) {
             const bool last = f == factors.size();
             const int value = last ? static_cast<int>(builder.program.values.size()) - 1 : factors[f];
-            added.polynomial.operands.push_back({"o" + std::to_string(f), builder.program.values[static_cast<std::size_t>(value)].segments, Layout::mul_ir,
-                                                 last ? Role::output : Role::input, each_row()});
+            added.polynomial.operands.push_back({"o" + std::to_string(f), builder.program.values[static_cast<std::size_t>(value)].segments,
+                                                 Layout::mul_ir, last ? Role::output : Role::input, each_row()});
             added.arguments.push_back(value);
             path.factors.push_back({static_cast<int>(f), 0, "", axes[f]});
         }
@@ -158,7 +160,9 @@ TEST_CASE("a vector of length zero has zero gradient, in every order: normalised
         call.arrays["x"] = source.normals(6);
         for (int i = 0; i < 3; ++i) call.arrays["x"][static_cast<std::size_t>(i)] = 0;
         fill(call, current, source);
-        for (const auto& [name, array] : evaluate(current, call)) {
+        for (const auto& result : evaluate(current, call)) {
+            const std::string& name = result.first;
+            const ReferenceArray& array = result.second;
             const std::size_t size = array.size() / 2;
             long double other = 0;
             for (std::size_t i = 0; i < array.size(); ++i) {
@@ -224,8 +228,8 @@ TEST_CASE("gradients from edges and nodes: what the edges scatter is added by th
     const Program gradient = vjp(program, Names{"x", "w"});
     for (std::uint64_t seed = 43; seed < 46; ++seed) check_program(gradient, Names{"x", "w", "y_cotangent"}, graph, seed);
 
-    // w2 and pairs once more, gradients over nodes (needed before those over edges, so its part of x cannot wait), gradients over edges (x as sender and
-    // as receiver), and the sum of the three parts.
+    // w2 and pairs once more, gradients over nodes (needed before those over edges, so its part of x cannot wait), gradients over edges (x
+    // as sender and as receiver), and the sum of the three parts.
     const Program of_x = vjp(program, Names{"x"});
     CHECK(count<FunctionNode>(of_x) == 1);
     CHECK(count<PolynomialNode>(of_x) == 4);

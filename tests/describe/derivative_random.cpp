@@ -3,16 +3,16 @@
 
 #include <cmath>
 
+#include "derivative_support.hpp"
 #include "describe/derivative.hpp"
 #include "describe/text.hpp"
-#include "derivative_support.hpp"
 
 using namespace clebsch;
 using namespace clebsch::derivative_testing;
 
 namespace {
 
-constexpr long double finite_difference_tolerance = 1e-12L;     // exact to h^6; long double rounding over h = 1e-3 leaves about 1e-16
+constexpr long double finite_difference_tolerance = 1e-12L;  // exact to h^6; long double rounding over h = 1e-3 leaves about 1e-16
 constexpr long double duality_tolerance = 1e-15L;
 
 template <class Description>
@@ -66,6 +66,7 @@ TEST_CASE("simplifying keeps values, is idempotent and leaves no path that the n
         fill(call, polynomial, source);
         const auto expected = evaluate(polynomial, call), got = evaluate(simple, call);
         for (const auto& [name, array] : expected)
-            for (std::size_t i = 0; i < array.size(); ++i) CHECK(std::fabs(array[i] - got.at(name)[i]) < 1e-13L * (1 + std::fabs(array[i])));
+            for (std::size_t i = 0; i < array.size(); ++i)
+                CHECK(std::fabs(array[i] - got.at(name)[i]) < 1e-13L * (1 + std::fabs(array[i])));
     }
 }

@@ -61,7 +61,9 @@ Deviations check_any(const Description& description, const Names& inputs, const 
     // A tangent or cotangent is called after its input or output, with a number behind it if that name is taken by another input.
     auto name_in = [&](const std::string& base, const std::string& suffix) {
         const auto all = inputs_of(description);
-        auto taken = [&](const std::string& name) { return std::ranges::any_of(all, [&](const Array& array) { return array.name == name; }); };
+        auto taken = [&](const std::string& name) {
+            return std::ranges::any_of(all, [&](const Array& array) { return array.name == name; });
+        };
         std::string name = base + suffix;
         for (int i = 2; taken(name); ++i) name = base + suffix + "_" + std::to_string(i);
         return name;
@@ -81,9 +83,9 @@ Deviations check_any(const Description& description, const Names& inputs, const 
     Deviations deviations;
     long double forward_sum = 0, backward_sum = 0, size = 0;
     const long double h = 1e-3L;
-    const Arrays p1 = moved(description, call, direction, h), m1 = moved(description, call, direction, -h), p2 = moved(description, call, direction, 2 * h),
-                 m2 = moved(description, call, direction, -2 * h), p3 = moved(description, call, direction, 3 * h),
-                 m3 = moved(description, call, direction, -3 * h);
+    const Arrays p1 = moved(description, call, direction, h), m1 = moved(description, call, direction, -h),
+                 p2 = moved(description, call, direction, 2 * h), m2 = moved(description, call, direction, -2 * h),
+                 p3 = moved(description, call, direction, 3 * h), m3 = moved(description, call, direction, -3 * h);
     // The k-th array of the derivative's outputs belongs to the k-th output of the description: names may have grown.
     const std::vector<Array> outputs = outputs_of(description), results = outputs_of(forward), gradients = outputs_of(backward);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
@@ -91,7 +93,8 @@ Deviations check_any(const Description& description, const Names& inputs, const 
         const ReferenceArray& exact = derivative.at(results[k].name);
         ReferenceArray error = exact;
         for (std::size_t i = 0; i < exact.size(); ++i) {
-            const long double difference = 45 * (p1.at(name)[i] - m1.at(name)[i]) - 9 * (p2.at(name)[i] - m2.at(name)[i]) + (p3.at(name)[i] - m3.at(name)[i]);
+            const long double difference =
+                45 * (p1.at(name)[i] - m1.at(name)[i]) - 9 * (p2.at(name)[i] - m2.at(name)[i]) + (p3.at(name)[i] - m3.at(name)[i]);
             error[i] -= difference / (60 * h);
         }
         deviations.finite_differences = std::max(deviations.finite_differences, norm(error) / (1 + norm(exact) + norm(here.at(name))));
@@ -126,11 +129,16 @@ Addressing random_addressing(const std::string& rows, Source& source) {
     if (source.below(2) == 0) return each_row();
     if (rows == "node") return row_of("graph");
     switch (source.below(5)) {
-        case 0: return row_of("sender");
-        case 1: return row_of("receiver");
-        case 2: return row_of("reverse");
-        case 3: return row_of(std::vector<std::string>{"reverse", "sender"});
-        default: return row_of(std::vector<std::string>{"receiver", "graph"});
+        case 0:
+            return row_of("sender");
+        case 1:
+            return row_of("receiver");
+        case 2:
+            return row_of("reverse");
+        case 3:
+            return row_of(std::vector<std::string>{"reverse", "sender"});
+        default:
+            return row_of(std::vector<std::string>{"receiver", "graph"});
     }
 }
 
@@ -181,14 +189,15 @@ Path random_path(const Polynomial& polynomial, const std::vector<int>& inputs, c
         const std::vector<int>& candidates = f < degree ? inputs : outputs;
         Factor factor;
         factor.operand = candidates[static_cast<std::size_t>(source.below(static_cast<int>(candidates.size())))];
-        if (f > 0 && f < degree && source.below(2) == 0) {        // a power
+        if (f > 0 && f < degree && source.below(2) == 0) {  // a power
             factor = path.factors.back();
         } else {
             const auto& segments = polynomial.operands[static_cast<std::size_t>(factor.operand)].segments;
             factor.segment = source.below(static_cast<int>(segments.size()));
             factor.channels = random_channels(segments[static_cast<std::size_t>(factor.segment)].multiplicity, path, source);
         }
-        const int components = polynomial.operands[static_cast<std::size_t>(factor.operand)].segments[static_cast<std::size_t>(factor.segment)].components;
+        const int components =
+            polynomial.operands[static_cast<std::size_t>(factor.operand)].segments[static_cast<std::size_t>(factor.segment)].components;
         factor.axis = -1;
         if (components > 1 || source.below(3) == 0) {
             factor.axis = static_cast<int>(shape.size());
@@ -233,7 +242,8 @@ ReferenceInputs random_graph(Source& source, bool with_masks) {
     call.rows = {{"edge", source.below(8)}, {"node", 1 + source.below(4)}, {"graph", 1 + source.below(2)}};
     for (const Index& index : graph_indices) {
         std::vector<std::int64_t>& values = call.indices[index.name];
-        for (std::int64_t i = 0; i < call.rows.at(index.from); ++i) values.push_back(source.below(static_cast<int>(call.rows.at(index.to))));
+        for (std::int64_t i = 0; i < call.rows.at(index.from); ++i)
+            values.push_back(source.below(static_cast<int>(call.rows.at(index.to))));
         if (index.sorted) std::ranges::sort(values);
         for (std::int64_t& value : values)
             if (with_masks && source.below(6) == 0) value = -1;
@@ -248,8 +258,9 @@ Polynomial random_polynomial(Source& source) {
     const int inputs = 1 + source.below(4), outputs = 1 + source.below(2);
     for (int i = 0; i < inputs + outputs; ++i) {
         const bool input = i < inputs;
-        polynomial.operands.push_back({input ? "x" + std::to_string(i) : "y" + std::to_string(i - inputs), random_segments(source), random_layout(source),
-                                       input ? Role::input : Role::output, random_addressing(polynomial.rows, source)});
+        polynomial.operands.push_back({input ? "x" + std::to_string(i) : "y" + std::to_string(i - inputs), random_segments(source),
+                                       random_layout(source), input ? Role::input : Role::output,
+                                       random_addressing(polynomial.rows, source)});
     }
     add_random_paths(polynomial, 1 + source.below(5), source);
     return polynomial;
@@ -272,7 +283,8 @@ Program random_program(Source& source) {
             Value output = program.values[static_cast<std::size_t>(input)];
             output.name = "f" + std::to_string(n);
             const FunctionKind kind = smooth[source.below(8)];
-            program.nodes.push_back(FunctionNode{{kind, kind == FunctionKind::sinc ? static_cast<double>(source.below(3)) : 0}, input, known});
+            program.nodes.push_back(
+                FunctionNode{{kind, kind == FunctionKind::sinc ? static_cast<double>(source.below(3)) : 0}, input, known});
             program.values.push_back(std::move(output));
             continue;
         }
@@ -280,7 +292,7 @@ Program random_program(Source& source) {
         Polynomial& polynomial = node.polynomial;
         polynomial.rows = random_space(source);
         polynomial.indices = indices_from(polynomial.rows);
-        for (int i = 0, tries = 0; i < 3 && tries < 30; ++tries) {       // up to three operands, as values and addressing happen to fit
+        for (int i = 0, tries = 0; i < 3 && tries < 30; ++tries) {  // up to three operands, as values and addressing happen to fit
             const int value = source.below(known);
             const Value& bound = program.values[static_cast<std::size_t>(value)];
             Operand operand{"a" + std::to_string(i), bound.segments, bound.layout, Role::input, random_addressing(polynomial.rows, source)};
@@ -292,13 +304,15 @@ Program random_program(Source& source) {
         if (node.arguments.empty()) continue;
         const int outputs = 1 + source.below(2);
         for (int o = 0; o < outputs; ++o) {
-            Operand operand{"b" + std::to_string(o), random_segments(source), random_layout(source), Role::output, random_addressing(polynomial.rows, source)};
+            Operand operand{"b" + std::to_string(o), random_segments(source), random_layout(source), Role::output,
+                            random_addressing(polynomial.rows, source)};
             node.arguments.push_back(static_cast<int>(program.values.size()));
-            program.values.push_back({"p" + std::to_string(n) + "_" + std::to_string(o), polynomial.space_of(operand), operand.segments, operand.layout});
+            program.values.push_back(
+                {"p" + std::to_string(n) + "_" + std::to_string(o), polynomial.space_of(operand), operand.segments, operand.layout});
             polynomial.operands.push_back(std::move(operand));
         }
         add_random_paths(polynomial, 1 + source.below(4), source);
-        for (Path& path : polynomial.paths) path.scale *= 0.3;          // keeps numbers of deep programs moderate
+        for (Path& path : polynomial.paths) path.scale *= 0.3;  // keeps numbers of deep programs moderate
         program.nodes.emplace_back(std::move(node));
     }
     const int known = static_cast<int>(program.values.size());
@@ -327,7 +341,7 @@ Program random_chain(Source& source) {
         node.polynomial.operands.push_back({"b", result.segments, result.layout, Role::output, each_row()});
         node.arguments.push_back(known);
         program.values.push_back(result);
-        while (node.polynomial.paths.size() < 3) {          // products of products grow quickly: at most two factors
+        while (node.polynomial.paths.size() < 3) {  // products of products grow quickly: at most two factors
             add_random_paths(node.polynomial, 1, source);
             if (node.polynomial.paths.back().factors.size() > 3) node.polynomial.paths.pop_back();
         }

@@ -24,7 +24,7 @@ std::vector<Array> inputs_of(const Program& program);
 std::vector<Array> outputs_of(const Program& program);
 
 class Source {
-   public:
+ public:
     explicit Source(std::uint64_t seed) : random_(seed) {}
     int below(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
     double normal() { return std::normal_distribution<>()(random_); }
@@ -34,11 +34,12 @@ class Source {
         return array;
     }
 
-   private:
+ private:
     std::mt19937_64 random_;
 };
 
-/// Spaces edge, node and graph with indices sender, receiver (sorted), reverse (edge -> edge) and graph (node -> graph); some entries are masked.
+/// Spaces edge, node and graph with indices sender, receiver (sorted), reverse (edge -> edge) and graph (node -> graph); some entries are
+/// masked.
 ReferenceInputs random_graph(Source& source, bool with_masks = true);
 
 /// Standard normal numbers for every input of a polynomial or program that has none yet.
@@ -51,8 +52,8 @@ void fill(ReferenceInputs& call, const Description& description, Source& source)
     }
 }
 
-/// Over edges, nodes, or the single row: 1 to 4 inputs, 1 or 2 outputs in any row space; paths of degree 0 to 4 with all kinds of channels, powers, named
-/// and literal coefficients.
+/// Over edges, nodes, or the single row: 1 to 4 inputs, 1 or 2 outputs in any row space; paths of degree 0 to 4 with all kinds of channels,
+/// powers, named and literal coefficients.
 Polynomial random_polynomial(Source& source);
 
 /// Polynomials and smooth functions over values of all spaces; values are used several times.
@@ -73,8 +74,8 @@ Names random_inputs(const Description& description, Source& source) {
 
 /// Largest deviations, relative to the sizes of what is compared.
 struct Deviations {
-    long double finite_differences = 0;     ///< of directional derivatives of every output, jvp against central differences of 6th order
-    long double duality = 0;                ///< <cotangent, jvp(direction)> - <vjp(cotangent), direction>
+    long double finite_differences = 0;  ///< of directional derivatives of every output, jvp against central differences of 6th order
+    long double duality = 0;             ///< <cotangent, jvp(direction)> - <vjp(cotangent), direction>
 };
 
 /// `call` holds every input of the description.

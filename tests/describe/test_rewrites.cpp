@@ -28,7 +28,8 @@ void check_equal(const Arrays& expected, const Arrays& got) {
             error = std::max(error, std::fabs(array[i] - got.at(name)[i]));
             size = std::max(size, std::fabs(array[i]));
         }
-        INFO("output ", name);
+        const std::string& output = name;
+        INFO("output ", output);
         CHECK(error <= 1e-14L * (1 + size));
     }
 }
@@ -47,7 +48,8 @@ void check_meaning(const Before& before, const After& after, std::uint64_t seed)
 /// Number `component` of channel `channel` of a segment, in the operand's row.
 std::int64_t position(const Operand& operand, int segment, std::int64_t channel, int component) {
     const Segment& shape = operand.segments[static_cast<std::size_t>(segment)];
-    const std::int64_t inside = operand.layout == Layout::mul_ir ? channel * shape.components + component : component * shape.multiplicity + channel;
+    const std::int64_t inside =
+        operand.layout == Layout::mul_ir ? channel * shape.components + component : component * shape.multiplicity + channel;
     return operand.offset(segment) + inside;
 }
 
@@ -58,7 +60,8 @@ void for_each_number(const Operand& whole, const Operand& part, const std::vecto
         for (std::size_t s = 0; s < parts.size(); ++s)
             for (std::int64_t channel = 0; channel < part.segments[s].multiplicity; ++channel)
                 for (int component = 0; component < part.segments[s].components; ++component)
-                    move(static_cast<std::size_t>(row * whole.size() + position(whole, parts[s].segment, parts[s].first_channel + channel, component)),
+                    move(static_cast<std::size_t>(row * whole.size() +
+                                                  position(whole, parts[s].segment, parts[s].first_channel + channel, component)),
                          static_cast<std::size_t>(row * part.size() + position(part, static_cast<int>(s), channel, component)));
 }
 
@@ -76,7 +79,8 @@ void check_blocks(const Polynomial& polynomial, const std::vector<ChannelBlock>&
         block_call.arrays.clear();
         auto each_operand = [&](Role role, auto&& visit) {
             for (std::size_t i = 0; i < block.operands.size(); ++i) {
-                const Operand &part = block.polynomial.operands[i], &whole = polynomial.operands[static_cast<std::size_t>(block.operands[i])];
+                const Operand &part = block.polynomial.operands[i],
+                              &whole = polynomial.operands[static_cast<std::size_t>(block.operands[i])];
                 if (part.role != role) continue;
                 const std::string space = polynomial.space_of(whole);
                 visit(whole, part, block.segments[i], space.empty() ? 1 : call.rows.at(space));
@@ -85,12 +89,15 @@ void check_blocks(const Polynomial& polynomial, const std::vector<ChannelBlock>&
         each_operand(Role::input, [&](const Operand& whole, const Operand& part, const std::vector<SegmentPart>& parts, std::int64_t rows) {
             ReferenceArray& array = block_call.arrays[part.name];
             array.resize(static_cast<std::size_t>(rows * part.size()));
-            for_each_number(whole, part, parts, rows, [&](std::size_t from, std::size_t to) { array[to] = call.arrays.at(whole.name)[from]; });
+            for_each_number(whole, part, parts, rows,
+                            [&](std::size_t from, std::size_t to) { array[to] = call.arrays.at(whole.name)[from]; });
         });
         const Arrays result = evaluate(block.polynomial, block_call);
-        each_operand(Role::output, [&](const Operand& whole, const Operand& part, const std::vector<SegmentPart>& parts, std::int64_t rows) {
-            for_each_number(whole, part, parts, rows, [&](std::size_t to, std::size_t from) { sum.at(whole.name)[to] += result.at(part.name)[from]; });
-        });
+        each_operand(Role::output,
+                     [&](const Operand& whole, const Operand& part, const std::vector<SegmentPart>& parts, std::int64_t rows) {
+                         for_each_number(whole, part, parts, rows,
+                                         [&](std::size_t to, std::size_t from) { sum.at(whole.name)[to] += result.at(part.name)[from]; });
+                     });
     }
     check_equal(expected, sum);
 }
@@ -125,7 +132,7 @@ TEST_CASE("blocks of channels add up to the polynomial, and every path of a bloc
         const Polynomial gradient = vjp(forward, Names{"x", "y", "weights"});
         for (const Polynomial& polynomial : {forward, gradient}) {
             const std::vector<ChannelBlock> blocks = split_by_channels(polynomial);
-            REQUIRE(blocks.size() == 4);                    // [0, 1) holds 1x1e, too: it has no letter, so it is the last block
+            REQUIRE(blocks.size() == 4);  // [0, 1) holds 1x1e, too: it has no letter, so it is the last block
             CHECK(blocks[0].begin == 0);
             CHECK(blocks[0].end == 2);
             CHECK(blocks[1].end == 4);
@@ -155,7 +162,7 @@ TEST_CASE("a fully connected product with one edge channel splits into products 
         check_meaning(whole, split, 5);
         const Polynomial& maps = std::get<PolynomialNode>(split.nodes[1]).polynomial;
         const auto left = std::ranges::count_if(maps.paths, [](const Path& path) { return path.factors.size() == 4u; });
-        CHECK(left == 4);           // 0e x 1o and the like have as many terms as output components: nothing to gain
+        CHECK(left == 4);  // 0e x 1o and the like have as many terms as output components: nothing to gain
         CHECK(to_text(simplified(as_polynomial(split))) == to_text(simplified(whole)));
         check_meaning(vjp(as_program(whole), Names{"x", "y", "weights"}), vjp(split, Names{"x", "y", "weights"}), 7);
     }
@@ -167,7 +174,7 @@ TEST_CASE("what gains nothing stays: linear maps, products without mixing, too l
     CHECK(split_mixing(convolution("4x1o", "1o", "0e")).nodes.size() == 1);
     const Polynomial product = tensor_product(fully_connected("8x1o", "1o", "8x0e"));
     CHECK(split_mixing(product).nodes.size() == 2);
-    CHECK(split_mixing(product, 4.0).nodes.size() == 1);        // 3 * 8 * 8 in one step, 3 * 8 + 8 * 8 in two: 2.2
+    CHECK(split_mixing(product, 4.0).nodes.size() == 1);  // 3 * 8 * 8 in one step, 3 * 8 + 8 * 8 in two: 2.2
 }
 
 TEST_CASE("powers, transposed matrices, gathers, sums and masks split alike; equal products are made once") {
