@@ -33,7 +33,16 @@ const Segment& segment_of(const Polynomial& polynomial, const Factor& factor) {
     return polynomial.operands[static_cast<std::size_t>(factor.operand)].segments[static_cast<std::size_t>(factor.segment)];
 }
 
-std::optional<Shape> shape_of(const Polynomial& polynomial, const Path& path) {
+using Uses = std::map<std::pair<int, int>, int>;      // paths a segment of an operand is in
+
+Uses uses_of(const Polynomial& polynomial) {
+    Uses uses;
+    for (const Path& path : polynomial.paths)
+        for (const Factor& factor : path.factors) ++uses[{factor.operand, factor.segment}];
+    return uses;
+}
+
+std::optional<Shape> shape_of(const Polynomial& polynomial, const Path& path, const Uses& uses) {
     Shape shape;
     const int last = static_cast<int>(path.factors.size()) - 1;
     std::string letter;
@@ -52,8 +61,12 @@ std::optional<Shape> shape_of(const Polynomial& polynomial, const Path& path) {
     const bool channel_free = output.channels.empty();
     const bool wide_output = !channel_free && segment_of(polynomial, output).components > 1;
     if (wide.size() > (wide_output ? 1U : 2U) || wide.size() + narrow.size() < (channel_free ? 2U : 1U)) return std::nullopt;
-    // What is not needed as `in` or `side` is a weight. Among narrow factors those with an axis come first: they are features by their description.
-    std::ranges::stable_sort(narrow, {}, [&](int f) { return path.factors[static_cast<std::size_t>(f)].axis < 0; });
+    // What is not needed as `in` or `side` is a weight. Among narrow factors those with an axis come first: they are features by their description; then
+    // those of few paths, which is how the derivatives of one path come to multiply the same factor.
+    std::ranges::stable_sort(narrow, {}, [&](int f) {
+        const Factor& factor = path.factors[static_cast<std::size_t>(f)];
+        return std::pair{factor.axis < 0, uses.at({factor.operand, factor.segment})};
+    });
     std::vector<int> order = wide;
     order.insert(order.end(), narrow.begin(), narrow.end());
     shape.reduce = channel_free;
@@ -67,14 +80,14 @@ std::optional<Shape> shape_of(const Polynomial& polynomial, const Path& path) {
 
 class Scheduler {
    public:
-    explicit Scheduler(const Polynomial& polynomial) : polynomial_(polynomial) {}
+    explicit Scheduler(const Polynomial& polynomial) : polynomial_(polynomial), uses_(uses_of(polynomial)) {}
 
     FoldProgram schedule(const std::vector<int>& paths) {
         program_.paths = paths;
         count_outputs(paths);
         for (const int p : paths) {
             const Path& path = polynomial_.paths[static_cast<std::size_t>(p)];
-            const std::optional<Shape> shape = shape_of(polynomial_, path);
+            const std::optional<Shape> shape = shape_of(polynomial_, path, uses_);
             if (!shape) fail("schedule_fold: path " + std::to_string(p) + " is not one of this family");
             if (shape->reduce)
                 add_reduction(p, path, *shape);
@@ -397,6 +410,7 @@ class Scheduler {
     }
 
     const Polynomial& polynomial_;
+    Uses uses_;
     FoldProgram program_;
     std::vector<Product> products_;
     std::map<std::pair<int, std::int64_t>, int> number_of_, output_of_, writers_;
@@ -408,9 +422,10 @@ class Scheduler {
 }  // namespace
 
 std::vector<int> foldable_paths(const Polynomial& polynomial, const std::vector<int>& candidates) {
+    const Uses uses = uses_of(polynomial);
     std::vector<int> paths;
     for (const int p : candidates)
-        if (shape_of(polynomial, polynomial.paths[static_cast<std::size_t>(p)])) paths.push_back(p);
+        if (shape_of(polynomial, polynomial.paths[static_cast<std::size_t>(p)], uses)) paths.push_back(p);
     return paths;
 }
 

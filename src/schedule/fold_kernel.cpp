@@ -14,7 +14,8 @@ namespace {
 class Packed {
    public:
     Packed(const Polynomial& polynomial, const FoldProgram& program, InstructionSet isa)
-        : operands_(static_cast<int>(polynomial.operands.size())), program_(program), isa_(isa) {
+        : operands_(static_cast<int>(polynomial.operands.size())), program_(program), isa_(isa), streamed_(new bool[polynomial.operands.size()]) {
+        for (std::size_t o = 0; o < polynomial.operands.size(); ++o) streamed_[o] = polynomial.operands[o].rows.kind == Addressing::Kind::each;
         for (const FoldMatrixPlan& matrix : program_.matrices) pack(matrix);
         for (const FoldReducePlan& reduce : program_.reduces) pack(reduce);
         for (const FoldMultiplyPlan& multiply : program_.multiplies) pack(multiply);
@@ -43,6 +44,7 @@ class Packed {
     FoldView<T> view() const {
         FoldView<T> v;
         v.operands = operands_;
+        v.streamed = streamed_.get();
         v.numbers = static_cast<int>(program_.numbers.size());
         v.number = program_.numbers.data();
         v.products = static_cast<int>(products_.size());
@@ -66,13 +68,12 @@ class Packed {
         v.term_slots = term_slots_.data();
         v.run_operands = static_cast<int>(run_operands_.size());
         v.run_operand = run_operands_.data();
-        // Scratch. One product buffer serves a weighted side of a reduction and the turned squares of its result.
+        // Scratch. One buffer serves the product of a reduction's weights and the turned squares of its result.
         std::int64_t matrix = 0, product = 0, reduced = 0;
         for (const FoldMatrix& m : matrices_) matrix = std::max(matrix, static_cast<std::int64_t>(m.outputs) * m.inputs * fold_rows);
-        for (const FoldReducePlan& r : program_.reduces) {
-            const std::int64_t side = std::min(r.left_components, r.right_components) * (r.channels + 16);
+        for (const FoldReduce& r : reduces_) {
             const std::int64_t turned = (static_cast<std::int64_t>(r.left_components) * r.right_components + 16) * 16;
-            product = std::max({product, side, turned});
+            product = std::max({product, r.channels + 16, turned});
             reduced = std::max<std::int64_t>(reduced, size_of_reduced(r, sizeof(T)) * fold_rows);
         }
         std::int64_t at = 0;
@@ -95,11 +96,11 @@ class Packed {
 
    private:
     static std::int64_t rounded(std::int64_t elements) { return (elements + 15) / 16 * 16; }     // 64 bytes of float; float64 gets more
-    int position(int k, int i, const FoldReducePlan& reduce) const {
+    int position(int k, int i, const FoldReduce& reduce) const {
         using Function = int (*)(int, int, int, int);
         return static_cast<Function>(CLEBSCH_SELECT(Function, isa_, reduce_position))(k, i, reduce.left_components, reduce.right_components);
     }
-    std::int64_t size_of_reduced(const FoldReducePlan& reduce, int element_size) const {
+    std::int64_t size_of_reduced(const FoldReduce& reduce, int element_size) const {
         using Function = int (*)(int, int, int);
         return static_cast<Function>(CLEBSCH_SELECT(Function, isa_, reduced_size))(reduce.left_components, reduce.right_components, element_size);
     }
@@ -166,17 +167,20 @@ class Packed {
 
     void pack(const FoldReducePlan& plan) {
         FoldReduce reduce;
-        reduce.left_components = plan.left_components;
-        reduce.right_components = plan.right_components;
+        const bool swap = plan.left_components < plan.right_components;     // the right side is weighted: let it be the smaller one
+        reduce.left_components = swap ? plan.right_components : plan.left_components;
+        reduce.right_components = swap ? plan.left_components : plan.right_components;
+        reduce.left = swap ? plan.right : plan.left;
+        reduce.right = swap ? plan.left : plan.right;
         reduce.diagonal = plan.diagonal;
         reduce.channels = plan.channels;
-        reduce.left = plan.left;
-        reduce.right = plan.right;
         reduce.factor = plan.factor;
         std::vector<Term> terms;
-        for (const FoldEntry& entry : plan.entries)
-            if (!plan.diagonal || entry.k == 0)
-                terms.push_back({entry.target, plan.diagonal ? 0 : position(entry.k, entry.i, plan), slot_of(entry.numbers), entry.value});
+        for (const FoldEntry& entry : plan.entries) {
+            if (plan.diagonal && entry.k > 0) continue;
+            const int at = plan.diagonal ? 0 : position(swap ? entry.i : entry.k, swap ? entry.k : entry.i, reduce);
+            terms.push_back({entry.target, at, slot_of(entry.numbers), entry.value * plan.factor.scale});
+        }
         pack_terms(std::move(terms), reduce.classes, reduce.first_class, reduce.first_target, reduce.first_term);
         reduces_.push_back(reduce);
     }
@@ -204,6 +208,7 @@ class Packed {
     int operands_;
     const FoldProgram& program_;
     InstructionSet isa_;
+    std::unique_ptr<bool[]> streamed_;
     std::vector<FoldProduct> products_;
     std::map<std::vector<int>, int> product_of_;
     std::vector<FoldBlend> blends_;

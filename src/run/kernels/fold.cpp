@@ -17,16 +17,29 @@ struct Run {
     int* run_ends = nullptr;            ///< [run operand][fold_rows]
     int chunks = 0;                     ///< vectors of rows
 
-    RowsIn<T> in(const FoldRows& rows_of) const {
-        if (rows_of.operand < program.operands) return {block.inputs[rows_of.operand] + first, rows_of.offset};
-        return {blend_rows + (rows_of.operand - program.operands) * fold_rows, rows_of.offset};
+    /// Distance to the same row of the next step, for rows that follow one another in memory.
+    std::int64_t ahead(int operand, const T* const* row) const {
+        return program.streamed[operand] && rows > 1 ? (row[rows - 1] - row[0]) / (rows - 1) * fold_rows : 0;
     }
-    RowsOut<T> out(const FoldRows& rows_of) const { return {block.outputs[rows_of.operand] + first, rows_of.offset}; }
+    RowsIn<T> in(const FoldRows& rows_of) const {
+        if (rows_of.operand >= program.operands) {
+            const T* const* row = blend_rows + (rows_of.operand - program.operands) * fold_rows;
+            return {row, row, rows_of.offset, rows_of.offset};
+        }
+        const T* const* row = block.inputs[rows_of.operand] + first;
+        if (first + 2 * fold_rows <= block.rows) return {row, row + fold_rows, rows_of.offset, rows_of.offset};
+        return {row, row, rows_of.offset, rows_of.offset + ahead(rows_of.operand, row)};
+    }
+    RowsOut<T> out(const FoldRows& rows_of) const {
+        T* const* row = block.outputs[rows_of.operand] + first;
+        if (first + 2 * fold_rows <= block.rows) return {row, row + fold_rows, rows_of.offset, rows_of.offset};
+        return {row, row, rows_of.offset, rows_of.offset + ahead(rows_of.operand, row)};
+    }
     Factor<T> factor(const FoldFactor& f) const {
         Factor<T> result;
         result.weights = f.weights;
-        for (int n = 0; n < f.weights; ++n) result.weight[n] = in(f.weight[n]);
         result.scale = T(f.scale);
+        for (int n = 0; n < f.weights; ++n) result.weight[n] = in(f.weight[n]);
         return result;
     }
     const int* run_end(int operand) const {

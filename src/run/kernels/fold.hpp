@@ -81,7 +81,7 @@ struct FoldReduce {
     bool diagonal = false;                  ///< only the sum of D[k,k], at position 0
     std::int64_t channels = 0;
     FoldRows left, right;
-    FoldFactor factor;                      ///< goes to the side with fewer components
+    FoldFactor factor;                      ///< of the right side, which has fewer components; its scale is in the coefficients
     int classes = 0;
     int first_class = 0, first_target = 0, first_term = 0;
 };
@@ -105,6 +105,7 @@ struct FoldProduct {
 template <class T>
 struct FoldView {
     int operands = 0;                       ///< of the polynomial
+    const bool* streamed = nullptr;         ///< [operands]: row follows row in memory (the iteration space's own rows)
     int numbers = 0;                        ///< slot 0 is 1, then come numbers, then products
     const FoldNumber* number = nullptr;
     int products = 0;

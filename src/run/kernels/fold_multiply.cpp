@@ -16,56 +16,78 @@ enum class Mode {
     sinks,
 };
 
-/// z (+)= M[k0..k0+Outputs, :] v for one row and tile.
-template <class T, int Outputs, int Width, bool Part, bool Weighted>
-CLEBSCH_INLINE void add_product(Vector<T> (&z)[Outputs][Width], const Multiply<T>& task, Tile<T, Width, Part> tile, int r, int k0, std::int64_t c) {
+template <class T>
+inline constexpr int vector_width_bytes = lanes_of<T> * int(sizeof(T));
+
+/// z += M[k0..k0+Outputs, :] v for one row and tile. `v` and `weight` point to the row's first channel of the tile, `m` to its M[k0, 0].
+template <class T, int Outputs, int Width, bool Part, bool Weighted, bool Diagonal>
+CLEBSCH_INLINE void add_product(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, std::int64_t column, int inputs, const T* v,
+                                std::int64_t channels, const T* weight) {
     constexpr int lanes = lanes_of<T>;
-    const T* v = task.in.at(r) + c;
     Vector<T> w[Width];
     if constexpr (Weighted)
-        for (int t = 0; t < Width; ++t) w[t] = tile.get(task.weight.at(r) + c, t);
-    if (task.diagonal) {
-        Vector<T> m = broadcast(task.matrix[(r / lanes) * lanes + r % lanes]);
+#pragma GCC unroll 8
+        for (int t = 0; t < Width; ++t) w[t] = tile.get(weight, t);
+    if constexpr (Diagonal) {
+        const Vector<T> mk = broadcast(*m);
 #pragma GCC unroll 8
         for (int t = 0; t < Width; ++t) {
-            Vector<T> mw = m;
-            if constexpr (Weighted) mw = m * w[t];
-#pragma GCC unroll 8
-            for (int k = 0; k < Outputs; ++k) z[k][t] += mw * tile.get(v + (k0 + k) * task.channels, t);
-        }
-        return;
-    }
-    const int column = task.outputs * lanes;
-    const T* m = task.matrix + std::int64_t(r / lanes) * task.inputs * column + r % lanes + k0 * lanes;
-    for (int i = 0; i < task.inputs; ++i, m += column, v += task.channels) {
-        Vector<T> x[Width];
-#pragma GCC unroll 8
-        for (int t = 0; t < Width; ++t) {
-            x[t] = tile.get(v, t);
-            if constexpr (Weighted) x[t] *= w[t];
+            if constexpr (Weighted)
+                w[t] *= mk;
+            else
+                w[t] = mk;
         }
 #pragma GCC unroll 8
-        for (int k = 0; k < Outputs; ++k) {
-            const Vector<T> mk = broadcast(m[k * lanes]);
+        for (int k = 0; k < Outputs; ++k, v += channels)
 #pragma GCC unroll 8
-            for (int t = 0; t < Width; ++t) z[k][t] += mk * x[t];
+            for (int t = 0; t < Width; ++t) z[k][t] += w[t] * tile.get(v, t);
+    } else {
+        for (int i = 0; i < inputs; ++i, m += column, v += channels) {
+            Vector<T> x[Width];
+#pragma GCC unroll 8
+            for (int t = 0; t < Width; ++t) {
+                x[t] = tile.get(v, t);
+                if constexpr (Weighted) x[t] *= w[t];
+            }
+#pragma GCC unroll 8
+            for (int k = 0; k < Outputs; ++k) {
+                const Vector<T> mk = broadcast(m[k * lanes]);
+#pragma GCC unroll 8
+                for (int t = 0; t < Width; ++t) z[k][t] += mk * x[t];
+            }
         }
     }
 }
 
+/// Where M[k0, 0] of a row is.
+template <class T, bool Diagonal>
+struct MatrixRows {
+    const T* matrix;
+    std::int64_t chunk;                 ///< elements per vector of rows
+
+    CLEBSCH_INLINE MatrixRows(const Multiply<T>& task, int k0)
+        : matrix(task.matrix + (Diagonal ? 0 : k0 * lanes_of<T>)), chunk(Diagonal ? lanes_of<T> : std::int64_t(task.inputs) * task.outputs * lanes_of<T>) {}
+    CLEBSCH_INLINE const T* at(unsigned r) const {
+        constexpr unsigned lanes = lanes_of<T>;
+        return matrix + r / lanes * chunk + r % lanes;
+    }
+};
+
 template <class T, int Width, bool Part>
-CLEBSCH_INLINE void get_factor(Vector<T> (&f)[Width], const Factor<T>& factor, Tile<T, Width, Part> tile, int r, std::int64_t c) {
+CLEBSCH_INLINE void get_factor(Vector<T> (&f)[Width], const Factor<T>& factor, Tile<T, Width, Part> tile, unsigned r, std::int64_t c) {
+    const Vector<T> scale = broadcast(factor.scale);
 #pragma GCC unroll 8
-    for (int t = 0; t < Width; ++t) f[t] = broadcast(factor.scale);
+    for (int t = 0; t < Width; ++t) f[t] = scale;
     for (int n = 0; n < factor.weights; ++n) {
         const T* w = factor.weight[n].at(r) + c;
+        factor.weight[n].template prefetch_next<Width * vector_width_bytes<T>>(r, c);
 #pragma GCC unroll 8
         for (int t = 0; t < Width; ++t) f[t] *= tile.get(w, t);
     }
 }
 
 template <class T, int Outputs, int Width, bool Part>
-CLEBSCH_INLINE void give(const Vector<T> (&z)[Outputs][Width], const Sink<T>& sink, Tile<T, Width, Part> tile, int r, int k0, std::int64_t c,
+CLEBSCH_INLINE void give(const Vector<T> (&z)[Outputs][Width], const Sink<T>& sink, Tile<T, Width, Part> tile, unsigned r, int k0, std::int64_t c,
                          std::int64_t channels) {
     Vector<T> f[Width];
     get_factor(f, sink.factor, tile, r, c);
@@ -78,6 +100,7 @@ CLEBSCH_INLINE void give(const Vector<T> (&z)[Outputs][Width], const Sink<T>& si
 #pragma GCC unroll 8
             for (int t = 0; t < Width; ++t) d[t] += z[k][t] * tile.get(g + k * channels, t);
         if (sink.overwrite && k0 == 0) {
+            sink.out.template prefetch_next<Width * vector_width_bytes<T>>(r, c);
 #pragma GCC unroll 8
             for (int t = 0; t < Width; ++t) tile.put(out, t, f[t] * d[t]);
         } else {
@@ -86,9 +109,11 @@ CLEBSCH_INLINE void give(const Vector<T> (&z)[Outputs][Width], const Sink<T>& si
         }
     } else if (sink.overwrite) {
 #pragma GCC unroll 8
-        for (int k = 0; k < Outputs; ++k)
+        for (int k = 0; k < Outputs; ++k) {
+            sink.out.template prefetch_next<Width * vector_width_bytes<T>>(r, (k0 + k) * channels + c);
 #pragma GCC unroll 8
             for (int t = 0; t < Width; ++t) tile.put(out + (k0 + k) * channels, t, f[t] * z[k][t]);
+        }
     } else {
 #pragma GCC unroll 8
         for (int k = 0; k < Outputs; ++k)
@@ -100,31 +125,42 @@ CLEBSCH_INLINE void give(const Vector<T> (&z)[Outputs][Width], const Sink<T>& si
     }
 }
 
-template <class T, Mode M, bool Weighted, int Outputs, int Width, bool Part>
+template <class T, Mode M, bool Weighted, bool Diagonal, int Outputs, int Width, bool Part>
 void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, std::int64_t c) {
+    const MatrixRows<T, Diagonal> matrix(task, k0);
+    const unsigned rows = unsigned(task.rows);
+    const int inputs = task.inputs;
+    const std::int64_t channels = task.channels, column = std::int64_t(task.outputs) * lanes_of<T>;
+    RowsIn<T> in = task.in, weight = task.weight;
+    in.offset += c + (Diagonal ? k0 * channels : 0);
     if constexpr (M == Mode::sinks) {
-        for (int r = 0; r < task.rows; ++r) {
+        for (unsigned r = 0; r < rows; ++r) {
             Vector<T> z[Outputs][Width]{};
-            add_product<T, Outputs, Width, Part, Weighted>(z, task, tile, r, k0, c);
-            for (int s = 0; s < task.sinks; ++s) give<T, Outputs, Width, Part>(z, task.sink[s], tile, r, k0, c, task.channels);
+            add_product<T, Outputs, Width, Part, false, Diagonal>(z, tile, matrix.at(r), column, inputs, in.at(r), channels, nullptr);
+            for (int s = 0; s < task.sinks; ++s) give<T, Outputs, Width, Part>(z, task.sink[s], tile, r, k0, c, channels);
         }
     } else {
         const Sink<T>& sink = task.sink[0];
-        for (int r = 0; r < task.rows;) {
-            const int end = sink.run_end[r];
-            T* out = sink.out.at(r) + c + k0 * task.channels;
+        for (unsigned r = 0; r < rows;) {
+            const unsigned end = unsigned(sink.run_end[r]);
+            T* out = sink.out.at(r) + c + k0 * channels;
             Vector<T> sums[Outputs][Width]{};
             if (!sink.overwrite)
 #pragma GCC unroll 8
                 for (int k = 0; k < Outputs; ++k)
 #pragma GCC unroll 8
-                    for (int t = 0; t < Width; ++t) sums[k][t] = tile.get(out + k * task.channels, t);
+                    for (int t = 0; t < Width; ++t) sums[k][t] = tile.get(out + k * channels, t);
             for (; r < end; ++r) {
                 if constexpr (M == Mode::sums) {
-                    add_product<T, Outputs, Width, Part, Weighted>(sums, task, tile, r, k0, c);
+                    const T* w = nullptr;
+                    if constexpr (Weighted) {
+                        w = weight.at(r) + c;
+                        weight.template prefetch_next<Width * vector_width_bytes<T>>(r, c);
+                    }
+                    add_product<T, Outputs, Width, Part, Weighted, Diagonal>(sums, tile, matrix.at(r), column, inputs, in.at(r), channels, w);
                 } else {
                     Vector<T> z[Outputs][Width]{}, f[Width];
-                    add_product<T, Outputs, Width, Part, Weighted>(z, task, tile, r, k0, c);
+                    add_product<T, Outputs, Width, Part, false, Diagonal>(z, tile, matrix.at(r), column, inputs, in.at(r), channels, nullptr);
                     get_factor(f, sink.factor, tile, r, c);
 #pragma GCC unroll 8
                     for (int k = 0; k < Outputs; ++k)
@@ -135,36 +171,36 @@ void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, s
 #pragma GCC unroll 8
             for (int k = 0; k < Outputs; ++k)
 #pragma GCC unroll 8
-                for (int t = 0; t < Width; ++t) tile.put(out + k * task.channels, t, sums[k][t]);
+                for (int t = 0; t < Width; ++t) tile.put(out + k * channels, t, sums[k][t]);
         }
     }
 }
 
-template <class T, Mode M, bool Weighted, int Outputs>
+template <class T, Mode M, bool Weighted, bool Diagonal, int Outputs>
 void multiply_chunk(const Multiply<T>& task, int k0) {
     constexpr int width = tile_width(Outputs), lanes = lanes_of<T>;
     std::int64_t c = 0;
-    for (; c + width * lanes <= task.channels; c += width * lanes) multiply_tile<T, M, Weighted, Outputs, width, false>(task, {}, k0, c);
-    for (; c + lanes <= task.channels; c += lanes) multiply_tile<T, M, Weighted, Outputs, 1, false>(task, {}, k0, c);
-    if (c < task.channels) multiply_tile<T, M, Weighted, Outputs, 1, true>(task, {int(task.channels - c)}, k0, c);
+    for (; c + width * lanes <= task.channels; c += width * lanes) multiply_tile<T, M, Weighted, Diagonal, Outputs, width, false>(task, {}, k0, c);
+    for (; c + lanes <= task.channels; c += lanes) multiply_tile<T, M, Weighted, Diagonal, Outputs, 1, false>(task, {}, k0, c);
+    if (c < task.channels) multiply_tile<T, M, Weighted, Diagonal, Outputs, 1, true>(task, {int(task.channels - c)}, k0, c);
 }
 
-template <class T, Mode M, bool Weighted, int Outputs = most_outputs>
+template <class T, Mode M, bool Weighted, bool Diagonal, int Outputs = most_outputs>
 void multiply_chunk_of(const Multiply<T>& task, int k0, int outputs) {
     if constexpr (Outputs > 0) {
         if (outputs == Outputs)
-            multiply_chunk<T, M, Weighted, Outputs>(task, k0);
+            multiply_chunk<T, M, Weighted, Diagonal, Outputs>(task, k0);
         else
-            multiply_chunk_of<T, M, Weighted, Outputs - 1>(task, k0, outputs);
+            multiply_chunk_of<T, M, Weighted, Diagonal, Outputs - 1>(task, k0, outputs);
     }
 }
 
-template <class T, Mode M, bool Weighted>
+template <class T, Mode M, bool Weighted, bool Diagonal>
 void multiply_all(const Multiply<T>& task) {
     const int chunks = (task.outputs + most_outputs - 1) / most_outputs;
     for (int n = 0, k0 = 0; n < chunks; ++n) {
         const int outputs = (task.outputs - k0 + chunks - n - 1) / (chunks - n);     // 7 as 4 + 3
-        multiply_chunk_of<T, M, Weighted>(task, k0, outputs);
+        multiply_chunk_of<T, M, Weighted, Diagonal>(task, k0, outputs);
         k0 += outputs;
     }
 }
@@ -172,16 +208,22 @@ void multiply_all(const Multiply<T>& task) {
 template <class T>
 void multiply_any(const Multiply<T>& task) {
     const Sink<T>& sink = task.sink[0];
-    const bool plain = task.sinks == 1 && !sink.dot;
-    if (plain && sink.factor.weights == 0 && sink.factor.scale == T(1)) {
-        if (task.weighted)
-            multiply_all<T, Mode::sums, true>(task);
+    const bool plain = task.sinks == 1 && !sink.dot, sums = plain && sink.factor.weights == 0 && sink.factor.scale == T(1);
+    if (task.diagonal) {
+        if (sums && task.weighted)
+            multiply_all<T, Mode::sums, true, true>(task);
+        else if (sums)
+            multiply_all<T, Mode::sums, false, true>(task);
         else
-            multiply_all<T, Mode::sums, false>(task);
+            multiply_all<T, Mode::sinks, false, true>(task);
+    } else if (sums && task.weighted) {
+        multiply_all<T, Mode::sums, true, false>(task);
+    } else if (sums) {
+        multiply_all<T, Mode::sums, false, false>(task);
     } else if (plain && task.outputs <= 3) {
-        multiply_all<T, Mode::weighted_sums, false>(task);
+        multiply_all<T, Mode::weighted_sums, false, false>(task);
     } else {
-        multiply_all<T, Mode::sinks, false>(task);
+        multiply_all<T, Mode::sinks, false, false>(task);
     }
 }
 

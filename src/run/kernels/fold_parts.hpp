@@ -5,46 +5,61 @@
 
 namespace clebsch::CLEBSCH_ISA {
 
+/// Rows of this step of fold_rows rows and where the rows of the next one are (guessed beyond the block: only prefetched, never read).
 template <class T>
 struct RowsIn {
-    const T* const* row = nullptr;
-    std::int64_t offset = 0;
+    const T* const* row;
+    const T* const* next;
+    std::int64_t offset, next_offset;
 
-    CLEBSCH_INLINE const T* at(int r) const { return row[r] + offset; }
+    CLEBSCH_INLINE const T* at(unsigned r) const { return row[r] + offset; }
+    template <int Bytes>
+    CLEBSCH_INLINE void prefetch_next(unsigned r, std::int64_t c) const {
+        const char* p = reinterpret_cast<const char*>(next[r] + next_offset + c);
+#pragma GCC unroll 8
+        for (int b = 0; b < Bytes; b += 64) __builtin_prefetch(p + b, 0, 2);
+    }
 };
 template <class T>
 struct RowsOut {
-    T* const* row = nullptr;
-    std::int64_t offset = 0;
+    T* const* row;
+    T* const* next;
+    std::int64_t offset, next_offset;
 
-    CLEBSCH_INLINE T* at(int r) const { return row[r] + offset; }
+    CLEBSCH_INLINE T* at(unsigned r) const { return row[r] + offset; }
+    template <int Bytes>
+    CLEBSCH_INLINE void prefetch_next(unsigned r, std::int64_t c) const {
+        const char* p = reinterpret_cast<const char*>(next[r] + next_offset + c);
+#pragma GCC unroll 8
+        for (int b = 0; b < Bytes; b += 64) __builtin_prefetch(p + b, 1, 2);
+    }
 };
 template <class T>
 struct Factor {
-    int weights = 0;
+    int weights;
+    T scale;
     RowsIn<T> weight[fold_weights];
-    T scale = 1;
 };
 
 template <class T>
 struct Sink {
-    bool dot = false, overwrite = false;
+    bool dot, overwrite;
     Factor<T> factor;
     RowsOut<T> out;
     RowsIn<T> with;
-    const int* run_end = nullptr;       ///< [rows]: first row after r whose output pointer differs
+    const int* run_end;                 ///< [rows]: first row after r whose output pointer differs
 };
 
 inline constexpr int most_sinks = 8;    ///< handled in one pass over z; more take several passes
 
 template <class T>
 struct Multiply {
-    int rows = 0, inputs = 0, outputs = 0;
-    bool diagonal = false, weighted = false;
-    std::int64_t channels = 0;
+    int rows, inputs, outputs;
+    bool diagonal, weighted;
+    std::int64_t channels;
     RowsIn<T> in, weight;
-    const T* matrix = nullptr;          ///< [rows / lanes][inputs][outputs][lanes]
-    int sinks = 0;
+    const T* matrix;                    ///< [rows / lanes][inputs][outputs][lanes]
+    int sinks;
     Sink<T> sink[most_sinks];
 };
 void multiply(const Multiply<float>& task);
@@ -52,13 +67,13 @@ void multiply(const Multiply<double>& task);
 
 template <class T>
 struct Reduce {
-    int rows = 0, left_components = 0, right_components = 0;
-    bool diagonal = false;
-    std::int64_t channels = 0;
+    int rows, left_components, right_components;
+    bool diagonal;
+    std::int64_t channels;
     RowsIn<T> left, right;
     Factor<T> factor;
-    T* product = nullptr;               ///< scratch: the smaller side times the factor, [components][padded channels]
-    T* reduced = nullptr;               ///< [rows][reduced_size]
+    T* product;                         ///< scratch: the product of weights where there are several, [channels]
+    T* reduced;                         ///< [rows][reduced_size]
 };
 void reduce(const Reduce<float>& task);
 void reduce(const Reduce<double>& task);

@@ -16,129 +16,117 @@ constexpr int chunk_size(int n, int most, int index) {
     return n / chunks + (index < n % chunks ? 1 : 0);
 }
 
-template <class T>
-struct Side {
-    const T* data;
-    std::int64_t stride;        ///< from component to component
-};
+template <class T, int Left, int Right, bool Weighted, bool Part>
+CLEBSCH_INLINE void add_vector(Vector<T>* sum, const T* left, const T* right, const T* weight, std::int64_t channels, Tile<T, 1, Part> tile) {
+    Vector<T> x[Right], w{};
+    if constexpr (Weighted) w = tile.get(weight, 0);
+#pragma GCC unroll 8
+    for (int i = 0; i < Right; ++i) {
+        x[i] = tile.get(right + i * channels, 0);
+        if constexpr (Weighted) x[i] *= w;
+    }
+#pragma GCC unroll 8
+    for (int k = 0; k < Left; ++k) {
+        const Vector<T> g = tile.get(left + k * channels, 0);
+#pragma GCC unroll 8
+        for (int i = 0; i < Right; ++i) sum[k * Right + i] += g * x[i];
+    }
+}
 
-template <class T, int Left, int Right>
-void reduce_block(Side<T> left, Side<T> right, std::int64_t channels, T* out) {
+/// Arguments one by one: as a struct they would be copied through memory for every block.
+template <class T, int Left, int Right, bool Weighted>
+void reduce_block(const T* left, const T* right, const T* weight, std::int64_t channels, T* out) {
     constexpr int lanes = lanes_of<T>, sums = Left * Right, squares = chunks_of(sums, lanes);
     Vector<T> sum[squares * lanes]{};
     std::int64_t c = 0;
-    const T *l = left.data, *r = right.data;
-    for (; c + lanes <= channels; c += lanes, l += lanes, r += lanes) {
-        Vector<T> x[Right];
-#pragma GCC unroll 8
-        for (int i = 0; i < Right; ++i) x[i] = load(r + i * right.stride);
-#pragma GCC unroll 8
-        for (int k = 0; k < Left; ++k) {
-            const Vector<T> g = load(l + k * left.stride);
-#pragma GCC unroll 8
-            for (int i = 0; i < Right; ++i) sum[k * Right + i] += g * x[i];
-        }
-    }
-    if (c < channels) {
-        const int count = int(channels - c);
-        Vector<T> x[Right];
-#pragma GCC unroll 8
-        for (int i = 0; i < Right; ++i) x[i] = load_first(r + i * right.stride, count);
-#pragma GCC unroll 8
-        for (int k = 0; k < Left; ++k) {
-            const Vector<T> g = load_first(l + k * left.stride, count);
-#pragma GCC unroll 8
-            for (int i = 0; i < Right; ++i) sum[k * Right + i] += g * x[i];
-        }
-    }
+    for (; c + lanes <= channels; c += lanes)
+        add_vector<T, Left, Right, Weighted, false>(sum, left + c, right + c, Weighted ? weight + c : nullptr, channels, {});
+    if (c < channels)
+        add_vector<T, Left, Right, Weighted, true>(sum, left + c, right + c, Weighted ? weight + c : nullptr, channels, {int(channels - c)});
 #pragma GCC unroll 32
     for (int q = 0; q < squares; ++q) store(out + q * lanes, sum_lanes<T>(sum + q * lanes));
 }
 
+template <class T>
+using BlockFunction = void (*)(const T* left, const T* right, const T* weight, std::int64_t channels, T* out);
+
 template <class T, int Left, int Right = most_right>
-void reduce_block_of(int right_size, Side<T> left, Side<T> right, std::int64_t channels, T* out) {
-    if constexpr (Right > 0) {
-        if (right_size == Right)
-            reduce_block<T, Left, Right>(left, right, channels, out);
-        else
-            reduce_block_of<T, Left, Right - 1>(right_size, left, right, channels, out);
-    }
+BlockFunction<T> block_of(int right_size, bool weighted) {
+    if constexpr (Right == 1)
+        return weighted ? reduce_block<T, Left, 1, true> : reduce_block<T, Left, 1, false>;
+    else if (right_size == Right)
+        return weighted ? reduce_block<T, Left, Right, true> : reduce_block<T, Left, Right, false>;
+    else
+        return block_of<T, Left, Right - 1>(right_size, weighted);
 }
 template <class T, int Left = most_left>
-void reduce_block_of(int left_size, int right_size, Side<T> left, Side<T> right, std::int64_t channels, T* out) {
-    if constexpr (Left > 0) {
-        if (left_size == Left)
-            reduce_block_of<T, Left>(right_size, left, right, channels, out);
-        else
-            reduce_block_of<T, Left - 1>(left_size, right_size, left, right, channels, out);
-    }
+BlockFunction<T> block_of(int left_size, int right_size, bool weighted) {
+    if constexpr (Left == 1)
+        return block_of<T, 1>(right_size, weighted);
+    else if (left_size == Left)
+        return block_of<T, Left>(right_size, weighted);
+    else
+        return block_of<T, Left - 1>(left_size, right_size, weighted);
 }
 
 /// Sum over channels of weight * sum over components of left * right: the derivative of a multiple of the identity.
+template <class T, bool Part>
+CLEBSCH_INLINE Vector<T> diagonal_vector(const T* left, const T* right, const T* weight, int components, std::int64_t channels, Tile<T, 1, Part> tile) {
+    Vector<T> dot{};
+    for (int k = 0; k < components; ++k) dot += tile.get(left + k * channels, 0) * tile.get(right + k * channels, 0);
+    return weight != nullptr ? dot * tile.get(weight, 0) : dot;
+}
 template <class T>
-T reduce_diagonal(const Reduce<T>& task, int r) {
+T reduce_diagonal(const T* left, const T* right, const T* weight, int components, std::int64_t channels) {
     constexpr int lanes = lanes_of<T>;
-    const T *left = task.left.at(r), *right = task.right.at(r);
     Vector<T> sum{};
-    for (std::int64_t c = 0; c < task.channels; c += lanes) {
-        const bool part = c + lanes > task.channels;
-        const int count = int(task.channels - c);
-        const auto get = [&](const T* p) { return part ? load_first(p, count) : load(p); };
-        Vector<T> dot{};
-        for (int k = 0; k < task.left_components; ++k) dot += get(left + k * task.channels + c) * get(right + k * task.channels + c);
-        for (int n = 0; n < task.factor.weights; ++n) dot *= get(task.factor.weight[n].at(r) + c);
-        sum += dot;
-    }
+    std::int64_t c = 0;
+    const auto weight_at = [&](std::int64_t at) { return weight != nullptr ? weight + at : nullptr; };
+    for (; c + lanes <= channels; c += lanes) sum += diagonal_vector<T, false>(left + c, right + c, weight_at(c), components, channels, {});
+    if (c < channels) sum += diagonal_vector<T, true>(left + c, right + c, weight_at(c), components, channels, {int(channels - c)});
     T total = 0;
     for (int l = 0; l < lanes; ++l) total += sum[l];
-    return total * task.factor.scale;
+    return total;
 }
 
-/// The side times the factor, in scratch.
+/// The weight of a row; a product of several in scratch.
 template <class T>
-Side<T> times_factor(const Reduce<T>& task, const T* side, int components, int r) {
-    constexpr int lanes = lanes_of<T>;
-    const std::int64_t padded = (task.channels + lanes - 1) / lanes * lanes;
-    for (std::int64_t c = 0; c < task.channels; c += lanes) {
-        const bool part = c + lanes > task.channels;
-        const int count = int(task.channels - c);
-        const auto get = [&](const T* p) { return part ? load_first(p, count) : load(p); };
-        Vector<T> f = broadcast(task.factor.scale);
-        for (int n = 0; n < task.factor.weights; ++n) f *= get(task.factor.weight[n].at(r) + c);
-        for (int k = 0; k < components; ++k) store(task.product + k * padded + c, f * get(side + k * task.channels + c));
+const T* weight_of(const Reduce<T>& task, int r) {
+    if (task.factor.weights == 0) return nullptr;
+    const T* weight = task.factor.weight[0].at(r);
+    for (int n = 1; n < task.factor.weights; ++n) {
+        const T* other = task.factor.weight[n].at(r);
+        for (std::int64_t c = 0; c < task.channels; ++c) task.product[c] = weight[c] * other[c];
+        weight = task.product;
     }
-    return {task.product, padded};
+    return weight;
 }
 
 template <class T>
 void reduce_any(const Reduce<T>& task) {
+    const std::int64_t channels = task.channels;
     const int size = reduced_size(task.left_components, task.right_components, sizeof(T));
     const int lefts = chunks_of(task.left_components, most_left), rights = chunks_of(task.right_components, most_right);
-    for (int r = 0; r < task.rows; ++r) {
-        T* out = task.reduced + std::int64_t(r) * size;
-        if (task.diagonal) {
-            *out = reduce_diagonal(task, r);
-            continue;
+    if (task.diagonal) {
+        for (int r = 0; r < task.rows; ++r)
+            task.reduced[std::int64_t(r) * size] = reduce_diagonal(task.left.at(r), task.right.at(r), weight_of(task, r), task.left_components, channels);
+        return;
+    }
+    // Block by block over all rows in turn; blocks lie one behind the other in a row of `reduced`, and write whole vectors: in increasing order.
+    int left_at = 0, position = 0;
+    for (int a = 0; a < lefts; ++a) {
+        const int left_size = chunk_size(task.left_components, most_left, a);
+        int right_at = 0;
+        for (int b = 0; b < rights; ++b) {
+            const int right_size = chunk_size(task.right_components, most_right, b);
+            const BlockFunction<T> block = block_of<T>(left_size, right_size, task.factor.weights > 0);
+            for (int r = 0; r < task.rows; ++r)
+                block(task.left.at(r) + left_at * channels, task.right.at(r) + right_at * channels, weight_of(task, r), channels,
+                      task.reduced + std::int64_t(r) * size + position);
+            position += left_size * right_size;
+            right_at += right_size;
         }
-        Side<T> left{task.left.at(r), task.channels}, right{task.right.at(r), task.channels};
-        if (task.factor.weights > 0 || task.factor.scale != T(1)) {
-            if (task.left_components < task.right_components)
-                left = times_factor(task, left.data, task.left_components, r);
-            else
-                right = times_factor(task, right.data, task.right_components, r);
-        }
-        Side<T> l = left;
-        for (int a = 0; a < lefts; ++a) {
-            const int left_size = chunk_size(task.left_components, most_left, a);
-            Side<T> x = right;
-            for (int b = 0; b < rights; ++b) {
-                const int right_size = chunk_size(task.right_components, most_right, b);
-                reduce_block_of(left_size, right_size, l, x, task.channels, out);
-                out += left_size * right_size;
-                x.data += right_size * x.stride;
-            }
-            l.data += left_size * l.stride;
-        }
+        left_at += left_size;
     }
 }
 
