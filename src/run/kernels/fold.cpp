@@ -15,7 +15,6 @@ struct Run {
     T *slots = nullptr, *sums = nullptr, *matrix = nullptr, *product = nullptr, *reduced = nullptr;
     const T** blend_rows = nullptr;     ///< [blend][fold_rows]
     int* run_ends = nullptr;            ///< [run operand][fold_rows]
-    int chunks = 0;                     ///< vectors of rows
 
     /// Distance to the same row of the next step, for rows that follow one another in memory.
     std::int64_t ahead(int operand, const T* const* row) const {
@@ -68,44 +67,63 @@ void gather(const Run<T>& run) {
     for (std::int64_t i = 0; i < std::int64_t(p.outputs) * fold_rows; ++i) run.sums[i] = T(0);
 }
 
-/// sum over the terms of one target.
+/// One number of every row of a step.
 template <class T>
-CLEBSCH_INLINE Vector<T> sum_terms(const T* slots, const T* coefficient, const int* source, int terms) {
-    Vector<T> sum = broadcast(coefficient[0]) * load(slots + source[0] * fold_rows);
-    for (int n = 1; n < terms; ++n) sum += broadcast(coefficient[n]) * load(slots + source[n] * fold_rows);
-    return sum;
+struct RowVector {
+    static constexpr int vectors = fold_rows / lanes_of<T>;
+    Vector<T> v[vectors];
+};
+template <class T>
+CLEBSCH_INLINE RowVector<T> load_rows(const T* p) {
+    RowVector<T> result;
+#pragma GCC unroll 8
+    for (int n = 0; n < RowVector<T>::vectors; ++n) result.v[n] = load(p + n * lanes_of<T>);
+    return result;
+}
+template <class T>
+CLEBSCH_INLINE void store_rows(T* p, const RowVector<T>& rows) {
+#pragma GCC unroll 8
+    for (int n = 0; n < RowVector<T>::vectors; ++n) store(p + n * lanes_of<T>, rows.v[n]);
+}
+template <class T>
+CLEBSCH_INLINE void add_product(RowVector<T>& sum, T coefficient, const T* p) {
+    const Vector<T> c = broadcast(coefficient);
+#pragma GCC unroll 8
+    for (int n = 0; n < RowVector<T>::vectors; ++n) sum.v[n] += c * load(p + n * lanes_of<T>);
+}
+
+/// Targets of `Terms` terms each (0: `terms` of them). Known numbers of terms make straight code: a loop of few rounds costs a wrong guess each time.
+template <class T, int Terms>
+CLEBSCH_INLINE void fold_class(T* matrix, const int* target, int targets, const T* coefficient, const int* source, int terms, const T* slots) {
+    const int count = Terms > 0 ? Terms : terms;
+    for (int n = 0; n < targets; ++n, coefficient += count, source += count) {
+        RowVector<T> sum{};
+#pragma GCC unroll 4
+        for (int t = 0; t < count; ++t) add_product(sum, coefficient[t], slots + source[t] * fold_rows);
+        store_rows(matrix + target[n] * fold_rows, sum);
+    }
 }
 
 template <class T>
 void fold_matrix(const Run<T>& run, const FoldMatrix& matrix) {
-    constexpr int lanes = lanes_of<T>;
     const FoldView<T>& p = run.program;
-    const std::int64_t size = matrix.diagonal ? 1 : std::int64_t(matrix.outputs) * matrix.inputs;
-    for (int chunk = 0; chunk < run.chunks; ++chunk) {
-        T* m = run.matrix + chunk * size * lanes;
-        const T* slots = run.slots + chunk * lanes;
-        const int* target = p.targets + matrix.first_zero;
-        for (int n = 0; n < matrix.zeros; ++n) store(m + target[n] * lanes, Vector<T>{});
-        target = p.targets + matrix.first_target;
-        const T* coefficient = p.coefficients + matrix.first_term;
-        const int* source = p.sources + matrix.first_term;
-        for (int c = 0; c < matrix.classes; ++c) {
-            const FoldClass& kind = p.classes[matrix.first_class + c];
-            switch (kind.terms) {
-                case 1:
-                    for (int n = 0; n < kind.targets; ++n) store(m + target[n] * lanes, sum_terms(slots, coefficient + n, source + n, 1));
-                    break;
-                case 2:
-                    for (int n = 0; n < kind.targets; ++n) store(m + target[n] * lanes, sum_terms(slots, coefficient + 2 * n, source + 2 * n, 2));
-                    break;
-                default:
-                    for (int n = 0; n < kind.targets; ++n)
-                        store(m + target[n] * lanes, sum_terms(slots, coefficient + n * kind.terms, source + n * kind.terms, kind.terms));
-            }
-            target += kind.targets;
-            coefficient += kind.terms * kind.targets;
-            source += kind.terms * kind.targets;
+    const int* target = p.targets + matrix.first_zero;
+    for (int n = 0; n < matrix.zeros; ++n) store_rows(run.matrix + target[n] * fold_rows, RowVector<T>{});
+    target = p.targets + matrix.first_target;
+    const T* coefficient = p.coefficients + matrix.first_term;
+    const int* source = p.sources + matrix.first_term;
+    for (int c = 0; c < matrix.classes; ++c) {
+        const FoldClass& kind = p.classes[matrix.first_class + c];
+        switch (kind.terms) {
+            case 1: fold_class<T, 1>(run.matrix, target, kind.targets, coefficient, source, 1, run.slots); break;
+            case 2: fold_class<T, 2>(run.matrix, target, kind.targets, coefficient, source, 2, run.slots); break;
+            case 3: fold_class<T, 3>(run.matrix, target, kind.targets, coefficient, source, 3, run.slots); break;
+            case 4: fold_class<T, 4>(run.matrix, target, kind.targets, coefficient, source, 4, run.slots); break;
+            default: fold_class<T, 0>(run.matrix, target, kind.targets, coefficient, source, kind.terms, run.slots);
         }
+        target += kind.targets;
+        coefficient += kind.terms * kind.targets;
+        source += kind.terms * kind.targets;
     }
 }
 
@@ -167,37 +185,44 @@ void run_multiply(const Run<T>& run, const FoldMultiply& step) {
     }
 }
 
-/// D of `lanes` rows as [position][row], then its terms into the sums.
+/// D as [position][row], then its terms into the sums.
 template <class T>
 void contract(const Run<T>& run, const FoldReduce& step, int size) {
     constexpr int lanes = lanes_of<T>;
     const FoldView<T>& p = run.program;
     T* turned = run.product;            // free again after the reduction
-    for (int chunk = 0; chunk < run.chunks; ++chunk) {
-        const T* reduced = run.reduced + std::int64_t(chunk) * lanes * size;
-        const int positions = step.diagonal ? 1 : step.left_components * step.right_components;
+    const int positions = step.diagonal ? 1 : step.left_components * step.right_components;
+    for (int first_row = 0; first_row < run.rows; first_row += lanes) {
+        const T* reduced = run.reduced + std::int64_t(first_row) * size;
         for (int at = 0; at < positions; at += lanes) {
             Vector<T> square[lanes];
 #pragma GCC unroll 16
             for (int l = 0; l < lanes; ++l) square[l] = load(reduced + std::int64_t(l) * size + at);
             transpose_square<T>(square);
 #pragma GCC unroll 16
-            for (int l = 0; l < lanes; ++l) store(turned + (at + l) * lanes, square[l]);
+            for (int l = 0; l < lanes; ++l) store(turned + (at + l) * fold_rows + first_row, square[l]);
         }
-        const int* target = p.targets + step.first_target;
-        const T* coefficient = p.coefficients + step.first_term;
-        const int* source = p.sources + step.first_term;
-        const int* slot = p.term_slots + step.first_term;
-        T *sums = run.sums + chunk * lanes, *slots = run.slots + chunk * lanes;
-        for (int c = 0; c < step.classes; ++c) {
-            const FoldClass& kind = p.classes[step.first_class + c];
-            for (int n = 0; n < kind.targets; ++n, ++target) {
-                T* out = sums + *target * fold_rows;
-                Vector<T> sum = load(out);
-                for (int t = 0; t < kind.terms; ++t, ++coefficient, ++source, ++slot)
-                    sum += broadcast(*coefficient) * load(turned + *source * lanes) * load(slots + *slot * fold_rows);
-                store(out, sum);
+    }
+    const int* target = p.targets + step.first_target;
+    const T* coefficient = p.coefficients + step.first_term;
+    const int* source = p.sources + step.first_term;
+    const int* slot = p.term_slots + step.first_term;
+    for (int c = 0; c < step.classes; ++c) {
+        const FoldClass& kind = p.classes[step.first_class + c];
+        for (int n = 0; n < kind.targets; ++n, ++target) {
+            T* out = run.sums + *target * fold_rows;
+            RowVector<T> sum = load_rows(out);
+            for (int t = 0; t < kind.terms; ++t, ++coefficient, ++source, ++slot) {
+                RowVector<T> term = load_rows(turned + *source * fold_rows);
+                if (*slot > 0) {
+                    const RowVector<T> by = load_rows(run.slots + *slot * fold_rows);
+                    for (int v = 0; v < RowVector<T>::vectors; ++v) term.v[v] *= by.v[v];
+                }
+                const Vector<T> value = broadcast(*coefficient);
+#pragma GCC unroll 8
+                for (int v = 0; v < RowVector<T>::vectors; ++v) sum.v[v] += value * term.v[v];
             }
+            store_rows(out, sum);
         }
     }
 }
@@ -258,7 +283,6 @@ void run_any(const FoldView<T>& program, const Block<T>& block) {
     run.run_ends = reinterpret_cast<int*>(scratch + program.runs_at);
     for (run.first = 0; run.first < block.rows; run.first += fold_rows) {
         run.rows = block.rows - run.first < fold_rows ? block.rows - run.first : fold_rows;
-        run.chunks = (run.rows + lanes_of<T> - 1) / lanes_of<T>;
         find_runs(run);
         gather(run);
         for (int s = 0; s < program.steps; ++s) {

@@ -23,7 +23,6 @@ inline constexpr int vector_width_bytes = lanes_of<T> * int(sizeof(T));
 template <class T, int Outputs, int Width, bool Part, bool Weighted, bool Diagonal>
 CLEBSCH_INLINE void add_product(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, std::int64_t column, int inputs, const T* v,
                                 std::int64_t channels, const T* weight) {
-    constexpr int lanes = lanes_of<T>;
     Vector<T> w[Width];
     if constexpr (Weighted)
 #pragma GCC unroll 8
@@ -51,27 +50,13 @@ CLEBSCH_INLINE void add_product(Vector<T> (&z)[Outputs][Width], Tile<T, Width, P
             }
 #pragma GCC unroll 8
             for (int k = 0; k < Outputs; ++k) {
-                const Vector<T> mk = broadcast(m[k * lanes]);
+                const Vector<T> mk = broadcast(m[k * fold_rows]);
 #pragma GCC unroll 8
                 for (int t = 0; t < Width; ++t) z[k][t] += mk * x[t];
             }
         }
     }
 }
-
-/// Where M[k0, 0] of a row is.
-template <class T, bool Diagonal>
-struct MatrixRows {
-    const T* matrix;
-    std::int64_t chunk;                 ///< elements per vector of rows
-
-    CLEBSCH_INLINE MatrixRows(const Multiply<T>& task, int k0)
-        : matrix(task.matrix + (Diagonal ? 0 : k0 * lanes_of<T>)), chunk(Diagonal ? lanes_of<T> : std::int64_t(task.inputs) * task.outputs * lanes_of<T>) {}
-    CLEBSCH_INLINE const T* at(unsigned r) const {
-        constexpr unsigned lanes = lanes_of<T>;
-        return matrix + r / lanes * chunk + r % lanes;
-    }
-};
 
 template <class T, int Width, bool Part>
 CLEBSCH_INLINE void get_factor(Vector<T> (&f)[Width], const Factor<T>& factor, Tile<T, Width, Part> tile, unsigned r, std::int64_t c) {
@@ -127,16 +112,16 @@ CLEBSCH_INLINE void give(const Vector<T> (&z)[Outputs][Width], const Sink<T>& si
 
 template <class T, Mode M, bool Weighted, bool Diagonal, int Outputs, int Width, bool Part>
 void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, std::int64_t c) {
-    const MatrixRows<T, Diagonal> matrix(task, k0);
+    const T* matrix = task.matrix + (Diagonal ? 0 : k0 * fold_rows);
     const unsigned rows = unsigned(task.rows);
     const int inputs = task.inputs;
-    const std::int64_t channels = task.channels, column = std::int64_t(task.outputs) * lanes_of<T>;
+    const std::int64_t channels = task.channels, column = std::int64_t(task.outputs) * fold_rows;
     RowsIn<T> in = task.in, weight = task.weight;
     in.offset += c + (Diagonal ? k0 * channels : 0);
     if constexpr (M == Mode::sinks) {
         for (unsigned r = 0; r < rows; ++r) {
             Vector<T> z[Outputs][Width]{};
-            add_product<T, Outputs, Width, Part, false, Diagonal>(z, tile, matrix.at(r), column, inputs, in.at(r), channels, nullptr);
+            add_product<T, Outputs, Width, Part, false, Diagonal>(z, tile, matrix + r, column, inputs, in.at(r), channels, nullptr);
             for (int s = 0; s < task.sinks; ++s) give<T, Outputs, Width, Part>(z, task.sink[s], tile, r, k0, c, channels);
         }
     } else {
@@ -157,10 +142,10 @@ void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, s
                         w = weight.at(r) + c;
                         weight.template prefetch_next<Width * vector_width_bytes<T>>(r, c);
                     }
-                    add_product<T, Outputs, Width, Part, Weighted, Diagonal>(sums, tile, matrix.at(r), column, inputs, in.at(r), channels, w);
+                    add_product<T, Outputs, Width, Part, Weighted, Diagonal>(sums, tile, matrix + r, column, inputs, in.at(r), channels, w);
                 } else {
                     Vector<T> z[Outputs][Width]{}, f[Width];
-                    add_product<T, Outputs, Width, Part, false, Diagonal>(z, tile, matrix.at(r), column, inputs, in.at(r), channels, nullptr);
+                    add_product<T, Outputs, Width, Part, false, Diagonal>(z, tile, matrix + r, column, inputs, in.at(r), channels, nullptr);
                     get_factor(f, sink.factor, tile, r, c);
 #pragma GCC unroll 8
                     for (int k = 0; k < Outputs; ++k)

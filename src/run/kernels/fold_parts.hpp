@@ -58,7 +58,7 @@ struct Multiply {
     bool diagonal, weighted;
     std::int64_t channels;
     RowsIn<T> in, weight;
-    const T* matrix;                    ///< [rows / lanes][inputs][outputs][lanes]
+    const T* matrix;                    ///< [inputs][outputs][fold_rows]
     int sinks;
     Sink<T> sink[most_sinks];
 };

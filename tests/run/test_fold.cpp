@@ -1,0 +1,177 @@
+// The fold family computes what the reference says: convolutions and other channel-wise products, to second order, at every channel count, on every
+// instruction set; and it shares what paths have in common.
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "describe/derivative.hpp"
+#include "describe/operations/convolution.hpp"
+#include "describe/text.hpp"
+#include "schedule/cpu.hpp"
+#include "schedule/fold.hpp"
+#include "support/run_plan.hpp"
+
+using namespace clebsch;
+using namespace clebsch::testing;
+
+namespace {
+
+constexpr unsigned seed = 11;
+
+/// `rows` rows of the iteration space (edges) over 4 rows of every other space; sorted indices are non-decreasing, with runs of several lengths.
+ReferenceInputs normal_inputs(const Polynomial& polynomial, std::int64_t rows) {
+    std::mt19937_64 engine(seed);
+    std::normal_distribution<double> normal;
+    ReferenceInputs inputs;
+    for (const std::string& space : row_spaces(polynomial)) inputs.rows[space] = space == polynomial.rows ? rows : 4;
+    for (const Index& index : polynomial.indices) {
+        std::vector<std::int64_t>& values = inputs.indices[index.name];
+        for (std::int64_t i = 0; i < inputs.rows.at(index.from); ++i)
+            values.push_back(static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(inputs.rows.at(index.to))));
+        if (index.sorted) std::ranges::sort(values);
+    }
+    for (const Operand& operand : polynomial.operands) {
+        if (operand.role != Role::input) continue;
+        const std::string space = polynomial.space_of(operand);
+        ReferenceArray& array = inputs.arrays[operand.name];
+        for (std::int64_t i = 0; i < operand.size() * (space.empty() ? 1 : inputs.rows.at(space)); ++i)
+            array.push_back(static_cast<float>(normal(engine)));
+    }
+    return inputs;
+}
+
+/// Every path with channels must be the family's.
+void check_fold(const Polynomial& polynomial, std::int64_t rows) {
+    const ReferenceInputs inputs = normal_inputs(polynomial, rows);
+    const auto expected = evaluate(polynomial, inputs);
+    for (const InstructionSet isa : available_instruction_sets())
+        for (const DType dtype : {DType::float32, DType::float64}) {
+            const PolynomialPlan plan(polynomial,
+                                      {.dtypes = std::vector<DType>(polynomial.operands.size(), dtype), .compute = {}, .instruction_set = isa, .family = "fold"});
+            INFO(plan.explain(), "\n", to_text(polynomial), "\nseed ", seed, ", ", to_text(isa), " ", to_text(dtype));
+            for (const auto& kernel : choose_kernels(polynomial, isa, "fold").kernels)
+                if (kernel->name() != "fold")
+                    for (const int p : kernel->paths()) CHECK(polynomial.paths[static_cast<std::size_t>(p)].extents.empty());
+            const RunResult result = run_plan(plan, inputs, {.padding = 3});
+            CHECK(result.surroundings_intact);
+            for (const auto& [name, values] : expected) {
+                INFO(name);
+                CHECK(relative_error(result.outputs.at(name), values) < (dtype == DType::float32 ? 2e-6 : 1e-13));
+            }
+        }
+}
+
+std::vector<std::string> inputs_of(const Polynomial& polynomial) {
+    std::vector<std::string> names;
+    for (const Operand& operand : polynomial.operands)
+        if (operand.role == Role::input) names.push_back(operand.name);
+    return names;
+}
+
+void check_to_second_order(const Polynomial& polynomial, std::int64_t rows) {
+    check_fold(polynomial, rows);
+    const Polynomial gradient = vjp(polynomial, inputs_of(polynomial));
+    check_fold(gradient, rows);
+    check_fold(vjp(gradient, inputs_of(gradient)), rows);
+}
+
+ConvolutionOptions in_layout(Layout layout) {
+    ConvolutionOptions options;
+    options.x.layout = options.out.layout = layout;
+    return options;
+}
+
+FoldProgram program_of(const Polynomial& polynomial) {
+    std::vector<int> all(polynomial.paths.size());
+    for (std::size_t p = 0; p < all.size(); ++p) all[p] = static_cast<int>(p);
+    return schedule_fold(polynomial, foldable_paths(polynomial, all));
+}
+
+}  // namespace
+
+TEST_CASE("a convolution of unequal multiplicities, natural parity to l = 3, to second order") {
+    check_to_second_order(convolution("13x0e+9x1o+5x2e+3x3o", "0e+1o+2e+3o", "0e+1o+2e+3o", in_layout(Layout::ir_mul)), 37);
+}
+
+TEST_CASE("both layouts and odd sums of l") {
+    for (const Layout layout : {Layout::ir_mul, Layout::mul_ir})
+        check_to_second_order(convolution("8x0e+6x1e+4x2e", "0e+1e+2e", "0e+1e+2e", in_layout(layout)), 21);
+}
+
+TEST_CASE("any number of channels runs, whatever the width of a vector") {
+    for (const int channels : {2, 3, 5, 13, 33, 89, 123, 128, 512}) {
+        const std::string n = std::to_string(channels);
+        check_to_second_order(convolution(Irreps(n + "x0e+" + n + "x1o"), "0e+1o", "0e+1o+2e", in_layout(Layout::ir_mul)), 9);
+    }
+}
+
+TEST_CASE("degrees whose components need several chunks of rows") {
+    check_to_second_order(convolution("4x4e+3x6e", "1o+4e", "4e+5o+7o", in_layout(Layout::ir_mul)), 5);
+    check_fold(convolution("2x12e", "12e", "12e", in_layout(Layout::ir_mul)), 3);
+}
+
+TEST_CASE("blocks of every fill: fewer rows than lanes, exactly one step, one more") {
+    const Polynomial polynomial = convolution("9x0e+8x1o", "0e+1o", "0e+1o", in_layout(Layout::ir_mul));
+    const Polynomial gradient = vjp(polynomial, inputs_of(polynomial));
+    for (const std::int64_t rows : {1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 100}) {
+        check_fold(polynomial, rows);
+        check_fold(gradient, rows);
+    }
+    check_fold(gradient, 0);
+}
+
+TEST_CASE("shared weights, and unsorted receivers") {
+    ConvolutionOptions options = in_layout(Layout::ir_mul);
+    options.weights.rows = shared_row();
+    check_to_second_order(convolution("12x0e+9x1o", "0e+1o", "0e+1o+2e", options), 40);
+    options = in_layout(Layout::ir_mul);
+    options.receivers_sorted = false;
+    check_to_second_order(convolution("12x0e+9x1o", "0e+1o", "0e+1o+2e", options), 40);
+}
+
+TEST_CASE("third derivatives: more channel-free factors in one path") {
+    const Polynomial polynomial = convolution("5x0e+4x1o", "0e+1o", "0e+1o", in_layout(Layout::ir_mul));
+    const Polynomial second = vjp(vjp(polynomial, inputs_of(polynomial)), std::vector<std::string>{"x", "y", "weights", "out_cotangent"});
+    check_fold(vjp(second, inputs_of(second)), 11);
+}
+
+TEST_CASE("the three gradients of a path share one multiplication, and there is one reduction for dy") {
+    const Polynomial polynomial = convolution("64x1o+32x2e", "1o+2e+3o", "1o+2e+3o");
+    const FoldProgram forward = program_of(polynomial), gradient = program_of(vjp(polynomial, inputs_of(polynomial)));
+    const std::size_t paths = polynomial.paths.size();
+    CHECK(forward.multiplies.size() == paths);
+    CHECK(forward.reduces.empty());
+    CHECK(gradient.multiplies.size() == paths);
+    CHECK(gradient.matrices.size() == paths);
+    CHECK(gradient.reduces.size() == paths);
+    for (const FoldMultiplyPlan& multiply : gradient.multiplies) CHECK(multiply.sinks.size() == 2);
+    CHECK(gradient.blends.empty());
+}
+
+TEST_CASE("a double backward folds two matrices a path, multiplies each of them twice, and reduces once") {
+    const Polynomial polynomial = convolution("64x1o+32x2e", "1o+2e+3o", "1o+2e+3o");
+    const Polynomial gradient = vjp(polynomial, inputs_of(polynomial));
+    // Along tangents of dx, dy and dw, to x, y, w and the cotangent of out.
+    const FoldProgram program = program_of(vjp(gradient, std::vector<std::string>{"x", "y", "weights", "out_cotangent"}));
+    const std::size_t paths = polynomial.paths.size();
+    CHECK(program.multiplies.size() == 4 * paths);
+    CHECK(program.reduces.size() == paths);
+}
+
+TEST_CASE("coupling with 0e is a multiple of the identity and costs no matrix") {
+    const FoldProgram program = program_of(convolution("8x2e", "0e", "2e"));
+    REQUIRE(program.matrices.size() == 1);
+    CHECK(program.matrices[0].diagonal);
+}
+
+TEST_CASE("dw and dy are stored, not added: each is written by one step") {
+    const Polynomial polynomial = convolution("8x0e+8x1o", "0e+1o", "0e+1o");
+    const Polynomial gradient = vjp(polynomial, inputs_of(polynomial));
+    std::vector<int> taken, all(gradient.paths.size());
+    for (std::size_t p = 0; p < all.size(); ++p) all[p] = static_cast<int>(p);
+    const auto kernel = make_fold_kernel({&gradient, all, available_instruction_sets().front()}, taken);
+    const OverwriteMap overwritten = kernel->overwritten();
+    for (const char* name : {"weights_gradient", "y_gradient"})
+        for (const bool stored : overwritten[static_cast<std::size_t>(gradient.find_operand(name))]) CHECK(stored);
+    for (const bool stored : overwritten[static_cast<std::size_t>(gradient.find_operand("x_gradient"))]) CHECK_FALSE(stored);
+}
