@@ -19,13 +19,7 @@ class Packed {
         for (const FoldMatrixPlan& matrix : program_.matrices) pack(matrix);
         for (const FoldReducePlan& reduce : program_.reduces) pack(reduce);
         for (const FoldMultiplyPlan& multiply : program_.multiplies) pack(multiply);
-        std::int64_t blend_at = 0;
-        for (const FoldBlendPlan& blend : program_.blends) {
-            const std::int64_t stride = rounded(blend.components * blend.channels);
-            blends_.push_back({blend.components, blend.channels, static_cast<int>(blend.terms.size()), blend.terms.data(), blend_at, stride});
-            blend_at += stride * fold_rows;
-        }
-        blend_size_ = blend_at;
+        place_blends();
         coefficients_float_.assign(coefficients_.begin(), coefficients_.end());
         std::ranges::sort(run_operands_);
         run_operands_.erase(std::unique(run_operands_.begin(), run_operands_.end()), run_operands_.end());
@@ -95,6 +89,49 @@ class Packed {
     }
 
    private:
+    /// Scratch for blends by lifetime: one takes the place of another whose last reader has run and which was no smaller.
+    void place_blends() {
+        const int count = static_cast<int>(program_.blends.size()), steps = static_cast<int>(program_.steps.size());
+        std::vector<int> made(static_cast<std::size_t>(count)), last(static_cast<std::size_t>(count));
+        const auto read = [&](const FoldRows& rows, int step) {
+            if (rows.operand >= operands_) last[static_cast<std::size_t>(rows.operand - operands_)] = step;
+        };
+        for (int s = 0; s < steps; ++s) {
+            const FoldStep& step = program_.steps[static_cast<std::size_t>(s)];
+            const auto index = static_cast<std::size_t>(step.index);
+            if (step.kind == FoldStepKind::blend) made[index] = s;
+            if (step.kind == FoldStepKind::multiply) read(program_.multiplies[index].in, s);
+            if (step.kind == FoldStepKind::reduce) {
+                read(program_.reduces[index].left, s);
+                read(program_.reduces[index].right, s);
+            }
+            if (step.kind != FoldStepKind::blend) continue;
+            for (const FoldBlendTerm& term : program_.blends[index].terms) read(term.row, s);
+        }
+        struct Place {
+            std::int64_t offset, size;
+            int free_after;
+        };
+        std::vector<Place> places;
+        std::vector<int> order(static_cast<std::size_t>(count));
+        std::iota(order.begin(), order.end(), 0);
+        std::ranges::sort(order, {}, [&](int b) { return made[static_cast<std::size_t>(b)]; });
+        blends_.resize(static_cast<std::size_t>(count));
+        for (const int b : order) {
+            const auto index = static_cast<std::size_t>(b);
+            const FoldBlendPlan& blend = program_.blends[index];
+            const std::int64_t stride = rounded(blend.components * blend.channels), size = stride * fold_rows;
+            auto place = std::ranges::find_if(places, [&](const Place& p) { return p.free_after < made[index] && p.size >= size; });
+            if (place == places.end()) {
+                places.push_back({blend_size_, size, 0});
+                blend_size_ += size;
+                place = places.end() - 1;
+            }
+            place->free_after = last[index];
+            blends_[index] = {blend.components, blend.channels, static_cast<int>(blend.terms.size()), blend.terms.data(), place->offset, stride};
+        }
+    }
+
     static std::int64_t rounded(std::int64_t elements) { return (elements + 15) / 16 * 16; }     // 64 bytes of float; float64 gets more
     int position(int k, int i, const FoldReduce& reduce) const {
         using Function = int (*)(int, int, int, int);

@@ -1,6 +1,4 @@
 // Runs a fold program over a block, fold_rows rows at a time. Lanes are rows where numbers are channel-free and channels everywhere else.
-#include "run/kernels/fold.hpp"
-
 #include "run/kernels/fold_parts.hpp"
 
 namespace clebsch::CLEBSCH_ISA {
@@ -127,31 +125,43 @@ void fold_matrix(const Run<T>& run, const FoldMatrix& matrix) {
     }
 }
 
+/// A vector of channels of sum over terms of factor * row, added to `out` where `add` says so.
+template <class T, bool Part>
+CLEBSCH_INLINE void blend_vector(const Factor<T>* factor, const RowsIn<T>* in, int terms, bool add, const FoldBlend& blend, T* out, unsigned r, std::int64_t c,
+                                 Tile<T, 1, Part> tile) {
+    Vector<T> f[most_sinks];
+    const T* row[most_sinks];
+    for (int n = 0; n < terms; ++n) {
+        f[n] = broadcast(factor[n].scale);
+        for (int w = 0; w < factor[n].weights; ++w) f[n] *= tile.get(factor[n].weight[w].at(r) + c, 0);
+        row[n] = in[n].at(r) + c;
+    }
+    for (int k = 0; k < blend.components; ++k) {
+        T* o = out + k * blend.channels + c;
+        Vector<T> sum{};
+        if (add) sum = tile.get(o, 0);
+        for (int n = 0; n < terms; ++n) sum += f[n] * tile.get(row[n] + k * blend.channels, 0);
+        tile.put(o, 0, sum);
+    }
+}
+
 template <class T>
 void make_blend(const Run<T>& run, const FoldBlend& blend, int index) {
     constexpr int lanes = lanes_of<T>;
-    for (int r = 0; r < run.rows; ++r) {
-        T* out = run.scratch + run.program.blends_at + blend.offset + r * blend.stride;
-        run.blend_rows[index * fold_rows + r] = out;
-        for (int n = 0; n < blend.terms; ++n) {
-            const Factor<T> factor = run.factor(blend.term[n].factor);
-            const T* in = run.in(blend.term[n].row).at(r);
-            for (std::int64_t c = 0; c < blend.channels; c += lanes) {
-                const bool part = c + lanes > blend.channels;
-                const int count = part ? int(blend.channels - c) : lanes;
-                const auto get = [&](const T* p) { return part ? load_first(p, count) : load(p); };
-                Vector<T> f = broadcast(factor.scale);
-                for (int w = 0; w < factor.weights; ++w) f *= get(factor.weight[w].at(r) + c);
-                for (int k = 0; k < blend.components; ++k) {
-                    T* o = out + k * blend.channels + c;
-                    Vector<T> sum = f * get(in + k * blend.channels + c);
-                    if (n > 0) sum += get(o);
-                    if (part)
-                        store_first(o, sum, count);
-                    else
-                        store(o, sum);
-                }
-            }
+    Factor<T> factor[most_sinks];
+    RowsIn<T> in[most_sinks];
+    for (int first = 0; first < blend.terms; first += most_sinks) {
+        const int terms = blend.terms - first < most_sinks ? blend.terms - first : most_sinks;
+        for (int n = 0; n < terms; ++n) {
+            factor[n] = run.factor(blend.term[first + n].factor);
+            in[n] = run.in(blend.term[first + n].row);
+        }
+        for (int r = 0; r < run.rows; ++r) {
+            T* out = run.scratch + run.program.blends_at + blend.offset + r * blend.stride;
+            run.blend_rows[index * fold_rows + r] = out;
+            std::int64_t c = 0;
+            for (; c + lanes <= blend.channels; c += lanes) blend_vector<T, false>(factor, in, terms, first > 0, blend, out, unsigned(r), c, {});
+            if (c < blend.channels) blend_vector<T, true>(factor, in, terms, first > 0, blend, out, unsigned(r), c, {int(blend.channels - c)});
         }
     }
 }

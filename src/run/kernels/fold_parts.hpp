@@ -50,7 +50,7 @@ struct Sink {
     const int* run_end;                 ///< [rows]: first row after r whose output pointer differs
 };
 
-inline constexpr int most_sinks = 8;    ///< handled in one pass over z; more take several passes
+inline constexpr int most_sinks = 8;    ///< handled in one pass over z (or terms over a blend); more take several passes
 
 template <class T>
 struct Multiply {
