@@ -133,26 +133,35 @@ class Scheduler {
 
     /// The path's coefficients over (component of factor k, component of factor i, channel-free numbers), merged and sorted.
     std::vector<FoldEntry> entries_of(const Path& path, int k, int i) {
-        std::map<std::tuple<int, int, std::vector<int>, int>, double> merged;
+        std::vector<FoldEntry> entries;
         const std::size_t last = path.factors.size() - 1;
         for (const CoefficientEntry& entry : reduced_entries(path)) {
-            std::vector<int> numbers;
-            int target = 0;
+            FoldEntry& added = entries.emplace_back();
+            added.k = entry.index[static_cast<std::size_t>(k)];
+            added.i = entry.index[static_cast<std::size_t>(i)];
+            added.value = entry.value;
             for (std::size_t f = 0; f <= last; ++f) {
                 if (!path.factors[f].channels.empty()) continue;
                 if (f == last)
-                    target = output_number(path.factors[f], entry.index[f]);
+                    added.target = output_number(path.factors[f], entry.index[f]);
                 else
-                    numbers.push_back(number(path.factors[f], entry.index[f]));
+                    added.numbers.push_back(number(path.factors[f], entry.index[f]));
             }
-            std::ranges::sort(numbers);
-            merged[{entry.index[static_cast<std::size_t>(k)], entry.index[static_cast<std::size_t>(i)], numbers, target}] += entry.value;
+            std::ranges::sort(added.numbers);
         }
-        std::vector<FoldEntry> entries;
-        for (const auto& [at, value] : merged)
-            if (value != 0) entries.push_back({std::get<0>(at), std::get<1>(at), std::get<2>(at), std::get<3>(at), value});
-        return entries;
+        sort_entries(entries);
+        std::vector<FoldEntry> merged;
+        for (FoldEntry& entry : entries) {
+            if (!merged.empty() && place_of(merged.back()) == place_of(entry))
+                merged.back().value += entry.value;
+            else
+                merged.push_back(std::move(entry));
+        }
+        std::erase_if(merged, [](const FoldEntry& entry) { return entry.value == 0; });
+        return merged;
     }
+    static std::tuple<int, int, const std::vector<int>&, int> place_of(const FoldEntry& entry) { return {entry.k, entry.i, entry.numbers, entry.target}; }
+    static void sort_entries(std::vector<FoldEntry>& entries) { std::ranges::stable_sort(entries, {}, [](const FoldEntry& entry) { return place_of(entry); }); }
 
     /// Whether the entries are the same for every (k, k) and none lies elsewhere.
     static bool is_diagonal(const std::vector<FoldEntry>& entries, int rows, int columns) {
@@ -232,10 +241,7 @@ class Scheduler {
 
     void add_reduction(int index, const Path& path, const Shape& shape) {
         FoldReducePlan reduce;
-        // The side with the smaller place comes first, so that both of two paths that differ in the other side look alike.
-        int left = shape.side, right = shape.in;
-        if (key_of(rows_of(path.factors[static_cast<std::size_t>(right)])) < key_of(rows_of(path.factors[static_cast<std::size_t>(left)])))
-            std::swap(left, right);
+        const int left = shape.side, right = shape.in;
         reduce.left_components = components_of(path.factors[static_cast<std::size_t>(left)]);
         reduce.right_components = components_of(path.factors[static_cast<std::size_t>(right)]);
         reduce.channels = shape.channels;
@@ -286,28 +292,37 @@ class Scheduler {
         program_.multiplies = std::move(left);
     }
 
+    static FoldReducePlan transposed(FoldReducePlan reduce) {
+        std::swap(reduce.left, reduce.right);
+        std::swap(reduce.left_components, reduce.right_components);
+        for (FoldEntry& entry : reduce.entries) std::swap(entry.k, entry.i);
+        sort_entries(reduce.entries);
+        return reduce;
+    }
+
     /// Reductions that end in the same sums by the same coefficients become one where they share a side.
     void blend_reductions() {
         std::vector<FoldReducePlan>& reduces = program_.reduces;
+        const auto alike = [](const FoldReducePlan& a, const FoldReducePlan& b) {
+            return a.channels == b.channels && a.left_components == b.left_components && a.right_components == b.right_components &&
+                   key_of(a.left) == key_of(b.left) && a.entries == b.entries;
+        };
         for (std::size_t a = 0; a < reduces.size(); ++a) {
-            for (const bool share_left : {true, false}) {
-                std::vector<std::size_t> members{a};
-                for (std::size_t b = a + 1; b < reduces.size(); ++b)
-                    if (reduces[a].channels == reduces[b].channels && reduces[a].entries == reduces[b].entries &&
-                        reduces[a].left_components == reduces[b].left_components && reduces[a].right_components == reduces[b].right_components &&
-                        (share_left ? key_of(reduces[a].left) == key_of(reduces[b].left) : key_of(reduces[a].right) == key_of(reduces[b].right)))
-                        members.push_back(b);
-                if (members.size() < 2) continue;
-                std::vector<FoldBlendTerm> terms;
-                for (const std::size_t m : members) terms.push_back({reduces[m].factor, share_left ? reduces[m].right : reduces[m].left});
-                const FoldRows blend = blend_of(std::move(terms), share_left ? reduces[a].right_components : reduces[a].left_components, reduces[a].channels);
-                (share_left ? reduces[a].right : reduces[a].left) = blend;
-                reduces[a].factor = FoldFactor{};
-                for (std::size_t n = members.size(); n-- > 1;) {
-                    const std::vector<int>& paths = reduces[members[n]].paths;
-                    reduces[a].paths.insert(reduces[a].paths.end(), paths.begin(), paths.end());
-                    reduces.erase(reduces.begin() + static_cast<std::ptrdiff_t>(members[n]));
+            for (int side = 0; side < 2; ++side, reduces[a] = transposed(std::move(reduces[a]))) {
+                std::vector<FoldBlendTerm> terms{{reduces[a].factor, reduces[a].right}};
+                for (std::size_t b = reduces.size(); --b > a;) {
+                    const auto shared = key_of(reduces[a].left);
+                    if (reduces[a].entries.size() != reduces[b].entries.size() || (key_of(reduces[b].left) != shared && key_of(reduces[b].right) != shared)) continue;
+                    const FoldReducePlan turned = transposed(reduces[b]);
+                    const bool same = alike(reduces[a], reduces[b]);
+                    if (!same && !alike(reduces[a], turned)) continue;
+                    terms.push_back({reduces[b].factor, same ? reduces[b].right : turned.right});
+                    reduces[a].paths.insert(reduces[a].paths.end(), turned.paths.begin(), turned.paths.end());
+                    reduces.erase(reduces.begin() + static_cast<std::ptrdiff_t>(b));
                 }
+                if (terms.size() < 2) continue;
+                reduces[a].right = blend_of(std::move(terms), reduces[a].right_components, reduces[a].channels);
+                reduces[a].factor = FoldFactor{};
             }
         }
     }
@@ -341,6 +356,7 @@ class Scheduler {
             FoldStep step;
             std::vector<std::pair<int, std::int64_t>> rows;
             int matrix = -1;
+            std::tuple<std::pair<int, std::int64_t>, std::pair<int, std::int64_t>, bool, int> rank = {};
         };
         std::vector<Unit> units;
         const int operands = static_cast<int>(polynomial_.operands.size());
@@ -382,12 +398,12 @@ class Scheduler {
             unit.rows.erase(std::unique(unit.rows.begin(), unit.rows.end()), unit.rows.end());
             for (const auto& rows : unit.rows) ++uses[rows];
         }
-        const auto rank = [&](const Unit& unit) {
+        for (Unit& unit : units) {
             const auto most = std::ranges::max_element(unit.rows, {}, [&](const auto& rows) { return uses[rows]; });
             const auto least = std::ranges::min_element(unit.rows, {}, [&](const auto& rows) { return uses[rows] < 2 ? 1 << 30 : uses[rows]; });
-            return std::tuple{*most, *least, unit.step.kind == FoldStepKind::reduce, unit.matrix};
-        };
-        std::ranges::stable_sort(units, {}, rank);
+            unit.rank = {*most, *least, unit.step.kind == FoldStepKind::reduce, unit.matrix};
+        }
+        std::ranges::stable_sort(units, {}, &Unit::rank);
         int folded = -1;
         std::vector<bool> blended(program_.blends.size(), false);
         const auto need = [&](const FoldRows& rows) {

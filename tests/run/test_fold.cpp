@@ -2,6 +2,7 @@
 // instruction set; and it shares what paths have in common.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "describe/derivative.hpp"
