@@ -241,6 +241,41 @@ TEST_CASE("long and thin systems, for which vesin's own grid divides by zero, ar
     CHECK(build_graph(pair, 3.0).edges() == 2);
 }
 
+TEST_CASE("boxes of any proportion and skew, from half a cutoff to a million: each ends in the edges of brute force") {
+    const unsigned seed = std::random_device{}();
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> uniform(0.0, 1.0);
+    int compared = 0;
+    for (int trial = 0; trial < 120; ++trial) {
+        Structure structure;
+        for (std::size_t k = 0; k < 3; ++k) {
+            structure.periodic[k] = uniform(random) < 0.7;
+            const double edge = std::pow(10.0, -0.3 + (trial % 2 ? 6.3 : 1.0) * uniform(random));
+            for (std::size_t axis = 0; axis < k; ++axis) structure.cell[3 * k + axis] = 2.0 * edge * (uniform(random) - 0.5);
+            structure.cell[4 * k] = edge;
+        }
+        // Clusters, so that there are edges in large boxes too; near a corner, so that they cross its faces.
+        const double spread = uniform(random) < 0.8 ? 1.0 : 1e4;
+        for (int i = 0; i < 3 * 5; ++i) structure.positions.push_back(spread * (uniform(random) - 0.5));
+        const int reach = 10;  // lower triangular: shift k moves by at least |shift| * edge along k beyond what later shifts undo
+        const Graph graph = build_graph(structure, 1.0);
+        check_consistent(graph);
+        if (spread > 1.0) continue;
+        const std::vector<Edge> expected = brute_force(structure, 1.0, reach);
+        bool within = true;
+        for (const Edge& edge : edges_of(graph))
+            within = within && std::abs(std::get<2>(edge)) <= reach && std::abs(std::get<3>(edge)) <= reach &&
+                     std::abs(std::get<4>(edge)) <= reach;
+        if (!within) continue;  // an edge further away than brute force looked
+        ++compared;
+        CAPTURE(trial);
+        const bool same = edges_of(graph) == expected;
+        REQUIRE(same);
+    }
+    CHECK(compared > 50);
+}
+
 TEST_CASE("bad structures and options are refused, and the message says what and where") {
     Structure good;
     good.positions = {0, 0, 0, 1, 0, 0};
