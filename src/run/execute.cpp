@@ -48,9 +48,21 @@ class Launch {
     const Call& call_;
     LaunchState<T>& launch_;
 
-    std::int64_t part_begin(std::int64_t part) const {
+    std::int64_t part_begin(std::int64_t part) const { return launch_.borders[part]; }
+
+    void find_borders() const {
         const std::int64_t quotient = launch_.rows / launch_.parts, remainder = launch_.rows % launch_.parts;
-        return quotient * part + std::min(part, remainder);
+        for (std::int64_t part = 0; part <= launch_.parts; ++part) {
+            const std::int64_t even = quotient * part + std::min(part, remainder);
+            launch_.borders[part] = even;
+            if (plan_.border_chain < 0 || part == 0 || part == launch_.parts) continue;
+            const std::int64_t before = row_of(plan_.border_chain, even - 1), end = even + quotient / 2;
+            for (std::int64_t i = even; i < end; ++i) {
+                if (row_of(plan_.border_chain, i) == before) continue;
+                launch_.borders[part] = i;
+                break;
+            }
+        }
     }
 
     std::int64_t row_of(int chain, std::int64_t row) const {
@@ -83,6 +95,7 @@ class Launch {
     // ---- before the parts
 
     void start(const ParallelFor& parallel_for) {
+        find_borders();
         for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
             const OperandPlan& operand = plan_.operands[o];
             State& state = launch_.operands[o];

@@ -70,6 +70,12 @@ void plan_operands(Data& plan) {
         }
         plan.operands.push_back(std::move(result));
     }
+    std::int64_t largest = -1;
+    for (const OperandPlan& operand : plan.operands) {
+        if (!operand.output || !operand.sorted || operand.form.size <= largest) continue;
+        largest = operand.form.size;
+        plan.border_chain = operand.chain;
+    }
     if (plan.chains.size() > 64)
         throw Error(ErrorKind::unsupported, "a polynomial with " + std::to_string(plan.chains.size()) + " chains of indices: at most 64 can run");
 }

@@ -45,6 +45,7 @@ struct PlanData {
     std::vector<int> index_from, index_to;      ///< positions in spaces
     std::vector<std::uint64_t> path_chains;     ///< distinct sets of chains (bit c) that a path's factors go through
     bool partly_masked = false;                 ///< whether -1 can mask some paths of a row and leave others
+    int border_chain = -1;                      ///< the chain of the largest sorted output: parts begin where its row changes, if they can
     int block_rows = 1;
     std::size_t scratch_bytes = 0;              ///< of one worker, for the kernels
     std::vector<std::size_t> prepared_bytes;    ///< of each kernel

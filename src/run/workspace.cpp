@@ -60,6 +60,7 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
     launch.rows = rows[0];
     launch.parts = count_parts(plan, rows);
     launch.workers = static_cast<int>(std::clamp<std::int64_t>(threads, 1, launch.parts));
+    launch.borders = arena.take<std::int64_t>(launch.parts + 1);
     launch.operands = arena.take<State>(operands);
     launch.shared_rows = arena.take<const T*>(operands);
     launch.prepared = arena.take<std::byte*>(static_cast<std::int64_t>(plan.kernels.size()));

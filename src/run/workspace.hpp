@@ -2,7 +2,7 @@
 // How the rows of a launch are divided into parts, and where everything a launch needs lies in its workspace. Internal to run/.
 //
 // Parts are ranges of consecutive iteration rows. They depend on the problem alone, never on the number of threads, and every sum has one order; so
-// results are bitwise the same however parts are spread. Outputs:
+// results are bitwise the same however parts are spread. A border moves to the next row of the largest sorted output if that is near. Outputs:
 // - each: a row belongs to one part.
 // - sorted: rows of a part's own range are written in place. The first row, where the part before it has begun it, goes to the part's `head` row,
 //   and heads are added in the order of the parts at the end: a row with any number of summands is spread over all parts.
@@ -76,6 +76,7 @@ struct WorkerState {
 template <class T>
 struct LaunchState {
     std::int64_t rows = 0, parts = 1;
+    std::int64_t* borders = nullptr;            ///< [parts + 1]: first iteration row of each part
     int workers = 1;
     OperandState<T>* operands = nullptr;
     WorkerState<T>* worker = nullptr;           ///< [workers]

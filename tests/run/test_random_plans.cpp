@@ -52,7 +52,7 @@ TEST_CASE("random polynomials and their derivatives run as the reference says, w
         const ReferenceInputs inputs = random::inputs(engine, polynomial, limits);
         const auto reference = evaluate(polynomial, inputs);
         CAPTURE(seed + static_cast<std::uint64_t>(i));
-        for (const char* family : {"", "terms", "fold", "mix", "general"}) {
+        for (const char* family : {"", "lanes", "fold", "mix", "terms", "general"}) {
             CAPTURE(family);
             PlanOptions options{.family = family};
             options.dtypes.assign(polynomial.operands.size(), DType::float64);
