@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
+#include "describe/arrangement.hpp"
+
 namespace clebsch {
 namespace {
 
@@ -48,14 +51,39 @@ void add_elementwise(Polynomial& polynomial, double scale, const std::vector<int
     }
 }
 
+namespace {
+
+/// Segments and layout that fit all values of a node: flat if possible. Values of one arrangement may cut it differently, e.g. {2 x 3, 1 x
+/// 3} and {3 x 3}.
+std::pair<std::vector<Segment>, Layout> common_view(const std::vector<Value>& values, const std::vector<ElementwiseTerm>& terms,
+                                                    int output) {
+    std::vector<int> all = {output};
+    for (const ElementwiseTerm& term : terms) all.insert(all.end(), term.factors.begin(), term.factors.end());
+    for (const bool flat : {true, false}) {
+        for (const int candidate : all) {
+            const Value& value = values[static_cast<std::size_t>(candidate)];
+            std::vector<Segment> segments = flat ? flat_segments(value) : value.segments;
+            const bool fits = std::ranges::all_of(all, [&](int other) {
+                const Value& bound = values[static_cast<std::size_t>(other)];
+                return same_arrangement(segments, value.layout, bound.segments, bound.layout);
+            });
+            if (fits) return {std::move(segments), value.layout};
+        }
+    }
+    fail("values of an element-wise operation are arranged differently from '" + values[static_cast<std::size_t>(output)].name + "'");
+}
+
+}  // namespace
+
 PolynomialNode elementwise_node(const std::vector<Value>& values, const std::vector<ElementwiseTerm>& terms, int output) {
     const Value& result = values[static_cast<std::size_t>(output)];
-    const std::vector<Segment> segments = flat_segments(result);
+    const auto view = common_view(values, terms, output);
+    const std::vector<Segment>& segments = view.first;
     PolynomialNode node;
     node.polynomial.rows = result.space;
     auto add_operand = [&](int value, const std::string& name, Role role) {
         node.arguments.push_back(value);
-        node.polynomial.operands.push_back({name, segments, result.layout, role, result.space.empty() ? shared_row() : each_row()});
+        node.polynomial.operands.push_back({name, segments, view.second, role, result.space.empty() ? shared_row() : each_row()});
         return static_cast<int>(node.arguments.size()) - 1;
     };
     std::vector<std::vector<int>> factors;

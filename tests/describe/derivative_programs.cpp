@@ -290,6 +290,16 @@ TEST_CASE("a value bound to several segments of an operand: the last matrix of a
     check_program(vjp(program, Names{"x", "v"}), Names{"x", "v", "y_cotangent"}, rows(4), 52);
 }
 
+TEST_CASE("a function's input and output may cut the same memory into different segments") {
+    Builder builder;
+    const int x = builder.input("x", {{2, 3, {}}, {1, 3, {}}, {4, 1, {}}, {3, 1, {}}});
+    builder.program.values.push_back({"y", "row", {{3, 3, {}}, {7, 1, {}}}, Layout::mul_ir});
+    builder.program.nodes.push_back(FunctionNode{{FunctionKind::silu}, x, 1});
+    const Program program = builder.finish({1});
+    check_program(program, Names{"x"}, rows(3), 53);
+    check_program(vjp(program, Names{"x"}), Names{"x", "y_cotangent"}, rows(3), 54);
+}
+
 TEST_CASE("a program of one polynomial has the polynomial's derivative") {
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         Source source(seed);
