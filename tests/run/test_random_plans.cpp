@@ -6,6 +6,7 @@
 
 #include "describe/derivative.hpp"
 #include "describe/text.hpp"
+#include "support/coverage.hpp"
 #include "support/random_descriptions.hpp"
 #include "support/run_plan.hpp"
 
@@ -27,6 +28,13 @@ std::uint64_t first_seed() {
     return text == nullptr ? 20240 : std::strtoull(text, nullptr, 10);
 }
 
+std::vector<std::string> input_names(const Polynomial& polynomial) {
+    std::vector<std::string> names;
+    for (const Operand& operand : polynomial.operands)
+        if (operand.role == Role::input) names.push_back(operand.name);
+    return names;
+}
+
 int repetitions(int usual) {
     const char* text = std::getenv("CLEBSCH_TEST_REPETITIONS");
     return text == nullptr ? usual : std::atoi(text);
@@ -40,15 +48,14 @@ TEST_CASE("random polynomials and their derivatives run as the reference says, w
     random::Limits limits;
     limits.work = 60'000;
     limits.path_work = 5'000;
-    for (int i = 0; i < repetitions(150); ++i) {
+    Coverage coverage;
+    for (int i = 0; i < repetitions(160); ++i) {
         random::Engine engine(seed + static_cast<std::uint64_t>(i));
         Polynomial polynomial = random::polynomial(engine, limits);
-        if (i % 3 == 1) {
-            std::vector<std::string> inputs;
-            for (const Operand& operand : polynomial.operands)
-                if (operand.role == Role::input) inputs.push_back(operand.name);
-            polynomial = vjp(polynomial, inputs);
-        }
+        const int order = i % 8 == 7 ? 2 : i % 2;
+        for (int k = 0; k < order; ++k) polynomial = vjp(polynomial, input_names(polynomial));
+        coverage.add(polynomial);
+        coverage.count("derivative order", std::to_string(order));
         const ReferenceInputs inputs = random::inputs(engine, polynomial, limits);
         const auto reference = evaluate(polynomial, inputs);
         CAPTURE(seed + static_cast<std::uint64_t>(i));
@@ -57,6 +64,8 @@ TEST_CASE("random polynomials and their derivatives run as the reference says, w
             PlanOptions options{.family = family};
             options.dtypes.assign(polynomial.operands.size(), DType::float64);
             const PolynomialPlan plan(polynomial, options);
+            for (const char* kernel : {"lanes", "fold", "mix", "terms", "general"})
+                if (plan.explain().find(std::string("\n") + kernel + ": ") != std::string::npos) coverage.count("kernel", kernel);
             ThreadPool pool(2);
             const RunResult alone = run_plan(plan, inputs, {.padding = i % 4});
             const double error = error_against(alone, reference);
@@ -64,6 +73,12 @@ TEST_CASE("random polynomials and their derivatives run as the reference says, w
             CHECK(run_plan(plan, inputs, {.parallel_for = pool.parallel_for()}).outputs == alone.outputs);
         }
     }
+    MESSAGE(coverage.to_text());
+    if (repetitions(160) < 160) return;
+    CHECK(coverage.missing("kernel", {"lanes", "fold", "mix", "terms", "general"}).empty());
+    CHECK(coverage.missing("derivative order", {"0", "1", "2"}).empty());
+    CHECK(coverage.missing("layout", {"mul_ir", "ir_mul"}).empty());
+    CHECK(coverage.missing("output rows", {"each", "shared", "sorted", "unsorted"}).empty());
 }
 
 TEST_CASE("random polynomials in float32 and mixed storage stay within rounding of the reference") {
