@@ -31,7 +31,30 @@ void check_values(const Index& index, const Number* values, std::int64_t size, s
     }
 }
 
+/// First and one past the last byte of a buffer's rows.
+struct Extent {
+    std::uintptr_t begin = 0, end = 0, stride = 0, row = 0;
+};
+Extent extent_of(const Operand& operand, const Buffer& buffer) {
+    const std::int64_t size = operand.size();
+    Extent extent;
+    extent.begin = reinterpret_cast<std::uintptr_t>(buffer.data);
+    extent.end = extent.begin;
+    extent.row = static_cast<std::uintptr_t>(size) * size_of(buffer.dtype);
+    extent.stride = static_cast<std::uintptr_t>(buffer.row_stride == 0 ? size : buffer.row_stride) * size_of(buffer.dtype);
+    if (buffer.rows > 0 && size > 0) extent.end += static_cast<std::uintptr_t>(buffer.rows - 1) * extent.stride + extent.row;
+    return extent;
+}
+
 }  // namespace
+
+bool share_memory(const Operand& a_operand, const Buffer& a_buffer, const Operand& b_operand, const Buffer& b_buffer) {
+    const Extent a = extent_of(a_operand, a_buffer), b = extent_of(b_operand, b_buffer);
+    if (a.begin == a.end || b.begin == b.end || a.end <= b.begin || b.end <= a.begin) return false;
+    if (a.stride != b.stride) return true;
+    const std::uintptr_t shift = a.begin <= b.begin ? (b.begin - a.begin) % a.stride : a.stride - (a.begin - b.begin) % a.stride;
+    return shift < a.row || shift + b.row > a.stride;
+}
 
 std::vector<std::string> row_spaces(const Polynomial& polynomial) {
     std::vector<std::string> spaces{polynomial.rows};

@@ -37,6 +37,9 @@ void check_index(const Index& index, const IndexBuffer& buffer, std::int64_t fro
 /// that is no multiple of the element's size, an extent beyond 2^63 bytes.
 void check_buffer(const Operand& operand, const Buffer& buffer, DType dtype, std::int64_t rows);
 
+/// Whether the rows of two buffers have a byte in common. Columns of one array (the same stride, apart within a row) have none.
+bool share_memory(const Operand& a, const Buffer& a_buffer, const Operand& b, const Buffer& b_buffer);
+
 /// Bytes from one row to the next.
 std::int64_t row_bytes(const Operand& operand, const Buffer& buffer);
 

@@ -142,27 +142,6 @@ void plan_blocks(Data& plan) {
     plan.scratch_bytes = kernel_scratch(plan.block_rows);
 }
 
-/// First and one past the last byte of a buffer's rows.
-struct Extent {
-    std::uintptr_t begin = 0, end = 0, stride = 0, row = 0;
-};
-Extent extent_of(const Operand& operand, const Buffer& buffer, std::int64_t size) {
-    Extent extent;
-    extent.begin = reinterpret_cast<std::uintptr_t>(buffer.data);
-    extent.end = extent.begin;
-    extent.row = static_cast<std::uintptr_t>(size) * size_of(buffer.dtype);
-    extent.stride = static_cast<std::uintptr_t>(row_bytes(operand, buffer));
-    if (buffer.rows > 0 && size > 0) extent.end += static_cast<std::uintptr_t>(buffer.rows - 1) * extent.stride + extent.row;
-    return extent;
-}
-bool overlap(const Extent& a, const Extent& b) {
-    if (a.begin == a.end || b.begin == b.end || a.end <= b.begin || b.end <= a.begin) return false;
-    if (a.stride != b.stride) return true;
-    // Columns of one array: the same stride, apart within a row.
-    const std::uintptr_t shift = a.begin <= b.begin ? (b.begin - a.begin) % a.stride : a.stride - (a.begin - b.begin) % a.stride;
-    return shift < a.row || shift + b.row > a.stride;
-}
-
 void check_rows(const Data& plan, std::span<const std::int64_t> rows) {
     if (rows.size() != plan.spaces.size()) {
         std::string names;
@@ -189,11 +168,11 @@ void check_call(const Data& plan, const Call& call) {
     for (std::size_t i = 0; i < polynomial.indices.size(); ++i)
         check_index(polynomial.indices[i], call.indices[i], call.rows[static_cast<std::size_t>(plan.index_from[i])],
                     call.rows[static_cast<std::size_t>(plan.index_to[i])], !call.indices_checked);
-    const auto extent = [&](std::size_t o) { return extent_of(polynomial.operands[o], call.buffers[o], plan.operands[o].form.size); };
     for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
         if (!plan.operands[o].output) continue;
         for (std::size_t other = 0; other < polynomial.operands.size(); ++other)
-            if (other != o && (!plan.operands[other].output || other > o) && overlap(extent(o), extent(other)))
+            if (other != o && (!plan.operands[other].output || other > o) &&
+                share_memory(polynomial.operands[o], call.buffers[o], polynomial.operands[other], call.buffers[other]))
                 fail("operand '" + polynomial.operands[o].name + "': an output may share no memory with other operands, it overlaps '" +
                      polynomial.operands[other].name + "'");
     }

@@ -16,19 +16,6 @@ std::size_t at(int position) { return static_cast<std::size_t>(position); }
 
 std::string named(const std::string& name) { return "'" + name + "'"; }
 
-/// Bytes [begin, end) that a buffer may touch.
-struct Extent {
-    std::uintptr_t begin = 0, end = 0;
-};
-
-Extent extent_of(const Operand& operand, const Buffer& buffer) {
-    const std::int64_t size = operand.size();
-    if (buffer.rows == 0 || size == 0) return {};
-    const auto begin = reinterpret_cast<std::uintptr_t>(buffer.data);
-    const std::int64_t last = (buffer.rows - 1) * row_bytes(operand, buffer) + size * static_cast<std::int64_t>(size_of(buffer.dtype));
-    return {begin, begin + static_cast<std::uintptr_t>(last)};
-}
-
 }  // namespace
 
 std::vector<std::string> row_spaces(const Program& program) {
@@ -94,14 +81,10 @@ struct ProgramPlan::Data {
             fail("expected " + std::to_string(given.indices.size()) + " index arrays, got " + std::to_string(call.indices.size()));
         for (std::size_t i = 0; i < arguments.size(); ++i)
             check_buffer(arguments[i], call.buffers[i], dtypes[i], argument_spaces[i] < 0 ? 1 : call.rows[at(argument_spaces[i])]);
-        for (std::size_t i = given.inputs.size(); i < arguments.size(); ++i) {
-            const Extent output = extent_of(arguments[i], call.buffers[i]);
-            for (std::size_t k = 0; k < i; ++k) {
-                const Extent other = extent_of(arguments[k], call.buffers[k]);
-                if (output.begin < other.end && other.begin < output.end)
-                    fail("operand " + named(arguments[i].name) + ": shares memory with " + named(arguments[k].name) + "; an output needs memory of its own");
-            }
-        }
+        for (std::size_t i = given.inputs.size(); i < arguments.size(); ++i)
+            for (std::size_t k = 0; k < i; ++k)
+                if (share_memory(arguments[i], call.buffers[i], arguments[k], call.buffers[k]))
+                    fail("operand " + named(arguments[i].name) + ": an output may share no memory with other operands, it overlaps " + named(arguments[k].name));
         for (std::size_t i = 0; i < given.indices.size(); ++i)
             check_index(given.indices[i], call.indices[i], call.rows[at(index_from[i])], call.rows[at(index_to[i])], !call.indices_checked);
     }

@@ -136,7 +136,7 @@ TEST_CASE("a launch with wrong arrays is refused by name, before anything is wri
     CHECK_THROWS_WITH_AS(launch(with(0, {x.data(), DType::float64, 10, 0}), workspace.size()), doctest::Contains("operand 'vector': expected float32, got float64"), Error);
     CHECK_THROWS_WITH_AS(launch(with(1, {y.data(), DType::float32, 9, 0}), workspace.size()), doctest::Contains("operand 'harmonics': expected 10 rows, got 9"), Error);
     CHECK_THROWS_WITH_AS(launch(with(1, {nullptr, DType::float32, 10, 0}), workspace.size()), doctest::Contains("operand 'harmonics': the data pointer is null"), Error);
-    CHECK_THROWS_WITH_AS(launch(with(1, {x.data(), DType::float32, 10, 0}), workspace.size()), doctest::Contains("'vector'"), Error);
+    CHECK_THROWS_WITH_AS(launch(with(1, {x.data(), DType::float32, 10, 0}), workspace.size()), doctest::Contains("overlaps 'vector'"), Error);
     CHECK_THROWS_WITH_AS(launch({buffers[0]}, workspace.size()), doctest::Contains("expected 1 inputs and 1 outputs, got 1 buffers"), Error);
     CHECK_THROWS_WITH_AS(launch(buffers, workspace.size() - 1), doctest::Contains("workspace: expected"), Error);
     CHECK(std::ranges::all_of(y, [](float v) { return v == -7.0F; }));

@@ -3,7 +3,13 @@
 // Arguments no reduction serves (huge angles, unusual exponents) go to the C library lane by lane.
 #include "run/kernels/functions.hpp"
 
-#include "run/kernels/vector.hpp"
+#include "run/simd.hpp"
+
+#if defined(CLEBSCH_ISA_NEON)
+#include <arm_neon.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace clebsch::CLEBSCH_ISA {
 namespace {
@@ -46,9 +52,39 @@ constexpr double largest_angle = 1e6;
 constexpr double factorial(int n) { return n < 2 ? 1.0 : n * factorial(n - 1); }
 
 template <class T>
-[[gnu::always_inline]] inline Vector<T> broadcast(double value) {
-    return Vector<T>{} + static_cast<T>(value);
+using Integers = typename VectorOf<T>::index;
+using FloatVector = Vector<float>;
+using DoubleVector = Vector<double>;
+
+[[gnu::always_inline]] inline FloatVector square_root(FloatVector v) {
+#if defined(CLEBSCH_ISA_AVX512)
+    return (FloatVector)_mm512_maskz_sqrt_ps(0xffff, (__m512)v);       // the unmasked form makes GCC 12 warn
+#elif defined(CLEBSCH_ISA_AVX2)
+    return (FloatVector)_mm256_sqrt_ps((__m256)v);
+#elif defined(CLEBSCH_ISA_NEON)
+    return (FloatVector)vsqrtq_f32((float32x4_t)v);
+#elif defined(__SSE2__)
+    return (FloatVector)_mm_sqrt_ps((__m128)v);
+#else
+    for (int k = 0; k < lanes_of<float>; ++k) v[k] = __builtin_sqrtf(v[k]);
+    return v;
+#endif
 }
+[[gnu::always_inline]] inline DoubleVector square_root(DoubleVector v) {
+#if defined(CLEBSCH_ISA_AVX512)
+    return (DoubleVector)_mm512_maskz_sqrt_pd(0xff, (__m512d)v);
+#elif defined(CLEBSCH_ISA_AVX2)
+    return (DoubleVector)_mm256_sqrt_pd((__m256d)v);
+#elif defined(CLEBSCH_ISA_NEON)
+    return (DoubleVector)vsqrtq_f64((float64x2_t)v);
+#elif defined(__SSE2__)
+    return (DoubleVector)_mm_sqrt_pd((__m128d)v);
+#else
+    for (int k = 0; k < lanes_of<double>; ++k) v[k] = __builtin_sqrt(v[k]);
+    return v;
+#endif
+}
+
 template <class T>
 [[gnu::always_inline]] inline Integers<T> bits(Vector<T> v) {
     return reinterpret_cast<Integers<T>>(v);
@@ -154,7 +190,7 @@ struct Angle {
     const Wide shifted = wide * two_over_pi + N::round_magic;
     const Wide n = shifted - N::round_magic;
     const Wide r = (wide - n * half_pi[0]) - n * half_pi[1];
-    return {__builtin_convertvector(r, FloatVector), __builtin_convertvector(reinterpret_cast<WideIntegers>(shifted) - N::magic_bits, Int32Vector)};
+    return {__builtin_convertvector(r, FloatVector), __builtin_convertvector(reinterpret_cast<WideIntegers>(shifted) - N::magic_bits, Integers<float>)};
 }
 
 template <class T>

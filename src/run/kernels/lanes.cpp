@@ -2,7 +2,7 @@
 // accumulators. Rows are transposed on the way in and out, four (float64: two) numbers of every row at a time.
 #include "run/kernels/lanes.hpp"
 
-#include "run/kernels/vector.hpp"
+#include "run/simd.hpp"
 
 namespace clebsch::CLEBSCH_ISA {
 namespace {
@@ -148,7 +148,11 @@ void load_rows(const LanesArray<T>& array, std::int64_t position, int count, con
             load_block<T>(PointedRows<T>{array.pointers + first, position + begin}, to, numbers, numbers == n ? rows : 0, rows);
             continue;
         }
-        // A block may be read whole where it does not reach beyond the last number of the array.
+        // A block may be read whole where it ends within the array; between rows apart there may be what another thread is writing.
+        if (array.stride != array.size && numbers < n) {
+            load_block<T>(StridedRows<T>{array.base + first * array.stride + position + begin, array.stride}, to, numbers, 0, rows);
+            continue;
+        }
         const std::int64_t room = (array.rows - 1 - first) * array.stride + array.size - (position + begin) - n;
         const std::int64_t readable = room < 0 ? 0 : array.stride == 0 ? rows : room / array.stride + 1;
         load_block<T>(StridedRows<T>{array.base + first * array.stride + position + begin, array.stride}, to, numbers,
