@@ -1,0 +1,21 @@
+#pragma once
+// The subcommands. Each `add_*` declares options and help and stores what to run in the outcome's exit code when it is chosen.
+namespace CLI {
+class App;
+}
+
+namespace clebsch::tool {
+
+/// 0: done, every check passed. 1: a check failed. 2: usage, bad input, or something that cannot run here.
+inline constexpr int exit_done = 0, exit_check_failed = 1, exit_bad_input = 2;
+
+/// `status` becomes what the program returns; it outlives the app.
+void add_irreps(CLI::App& app, int& status);
+void add_info(CLI::App& app, int& status);
+void add_graph(CLI::App& app, int& status);
+void add_explain(CLI::App& app, int& status);
+void add_check(CLI::App& app, int& status);
+void add_bench(CLI::App& app, int& status);
+void add_demo(CLI::App& app, int& status);
+
+}  // namespace clebsch::tool

@@ -1,0 +1,48 @@
+// clebsch info: what this build is, what it found on this machine, and why it chose what it chose.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/version.hpp"
+#include "graph/vesin.hpp"
+#include "run/machine.hpp"
+#include "run/threads.hpp"
+#include "tool/command.hpp"
+#include "tool/report.hpp"
+
+namespace clebsch::tool {
+namespace {
+
+int run(bool json) {
+    Report report;
+    const MachineInfo machine = machine_info();
+    report.fact("version", "clebsch", std::string(version()));
+    report.fact("build", "built by", std::string(build_description()));
+    report.fact("processor", "processor", machine.processor);
+    report.fact("processors", "processors of this process", machine.processors);
+    report.fact("threads", "threads", default_pool().threads());
+    report.fact("last_level_cache_bytes", "last-level cache",
+                machine.last_level_cache_bytes > 0 ? bytes(static_cast<double>(machine.last_level_cache_bytes)) : Cell());
+    report.fact("free_memory_bytes", "free memory", machine.free_memory_bytes > 0 ? bytes(static_cast<double>(machine.free_memory_bytes)) : Cell());
+    Table& sets = report.table("instruction_sets", "instruction sets in this build",
+                               {{"name", "name", false}, {"usable", "usable here", false}, {"chosen", "chosen", false}, {"why", "why", false}});
+    for (const InstructionSetStatus& set : machine.compiled) sets.row({to_text(set.isa), set.usable, set.chosen, set.why});
+    Table& libraries = report.table("libraries", "libraries, loaded when first needed",
+                                    {{"name", "name", false}, {"found", "found", false}, {"purpose", "for", false}, {"where", "where, or why not", false}});
+    const VesinStatus vesin = vesin_status();
+    libraries.row({"vesin", vesin.found, "neighbour lists", vesin.text});
+    for (const LibraryStatus& library : cuda_libraries()) libraries.row({library.name, library.found, library.purpose, library.text});
+    report.print(json);
+    return exit_done;
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, int& status) {
+    auto json = std::make_shared<bool>(false);
+    CLI::App* command = app.add_subcommand("info", "Processor, instruction sets, threads, and libraries found or not and why");
+    command->add_flag("--json", *json, "For machines");
+    command->footer("Example:\n  clebsch info");
+    command->callback([json, &status] { status = run(*json); });
+}
+
+}  // namespace clebsch::tool

@@ -1,0 +1,40 @@
+// The `clebsch` program: subcommands, help, and what becomes of errors.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "tool/command.hpp"
+
+int main(int argc, char** argv) {
+    using namespace clebsch::tool;
+    CLI::App app("Clebsch: E(3)-equivariant operations, described once, derived symbolically, run fast.", "clebsch");
+    app.set_version_flag("--version", clebsch::version());
+    app.require_subcommand(1);
+    app.failure_message([](const CLI::App* program, const CLI::Error& error) { return CLI::FailureMessage::simple(program, error); });
+    app.footer(
+        "Every subcommand explains itself: clebsch bench --help.\n"
+        "Exit codes: 0 done, 1 a check failed, 2 usage or bad input.\n"
+        "Environment: CLEBSCH_NUM_THREADS, CLEBSCH_INSTRUCTION_SET.");
+    int status = exit_done;
+    try {
+        add_irreps(app, status);
+        add_info(app, status);
+        add_graph(app, status);
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? exit_done : exit_bad_input;
+    } catch (const clebsch::Error& error) {
+        std::fprintf(stderr, "clebsch: %s\n", error.what());
+        return exit_bad_input;
+    } catch (const std::bad_alloc&) {
+        std::fprintf(stderr, "clebsch: out of memory\n");
+        return exit_bad_input;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "clebsch: %s (this is a defect; please report it with the command)\n", error.what());
+        return exit_bad_input;
+    }
+    return status;
+}
