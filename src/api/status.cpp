@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "api/guard.hpp"
+#include "base/version.hpp"
 
 namespace clebsch::api {
 namespace {
@@ -67,5 +68,5 @@ const char* last_error_text() noexcept { return last_error.c_str(); }
 }  // namespace clebsch::api
 
 const char* clebsch_last_error(void) { return clebsch::api::last_error_text(); }
-const char* clebsch_version(void) { return CLEBSCH_VERSION; }
+const char* clebsch_version(void) { return clebsch::version(); }
 void clebsch_free(char* text) { std::free(text); }

@@ -242,6 +242,18 @@ void ProgramPlan::launch(const Call& call, Workspace workspace, const ParallelFo
     for (const auto& step : data.steps) step->launch(step_call);
 }
 
+Work ProgramPlan::work(std::span<const std::int64_t> rows) const {
+    const Data& data = *data_;
+    data.check_rows(rows);
+    const auto rows_of = [&](int space) { return space < 0 ? 1.0 : static_cast<double>(rows[at(space)]); };
+    Work work;
+    for (const auto& step : data.steps) work.multiply_adds += step->multiply_adds(rows);
+    for (std::size_t i = 0; i < data.arguments.size(); ++i)
+        work.bytes += rows_of(data.argument_spaces[i]) * static_cast<double>(data.arguments[i].size()) * static_cast<double>(size_of(data.dtypes[i]));
+    for (const int space : data.index_from) work.bytes += rows_of(space) * sizeof(std::int64_t);
+    return work;
+}
+
 std::string ProgramPlan::explain() const {
     const Data& data = *data_;
     std::string text = "program: " + std::to_string(data.steps.size()) + " steps, arithmetic in " + to_text(data.compute) + ", " + to_text(data.isa) + "\n";

@@ -50,6 +50,9 @@ class ProgramPlan {
     /// check_index and check_buffer, an output that shares memory with another array, a workspace smaller than workspace_bytes.
     void launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for = {}) const;
 
+    /// Of a launch over these rows: multiply-adds of all steps, arrays of the call.
+    Work work(std::span<const std::int64_t> rows) const;
+
     /// Steps in order, what each runs, and the bytes of intermediates per row of every space.
     std::string explain() const;
 

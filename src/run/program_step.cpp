@@ -44,6 +44,12 @@ class PolynomialStep final : public ProgramStep {
         return table_bytes() + plan_.workspace_bytes({own.data(), spaces_.size()}, threads);
     }
 
+    double multiply_adds(std::span<const std::int64_t> rows) const override {
+        std::array<std::int64_t, most_spaces> own{};
+        for (std::size_t i = 0; i < spaces_.size(); ++i) own[i] = rows_of(spaces_[i], rows.data());
+        return plan_.work({own.data(), spaces_.size()}).multiply_adds;
+    }
+
     void launch(const StepCall& call) const override {
         auto* buffers = reinterpret_cast<Buffer*>(call.workspace);
         auto* indices = reinterpret_cast<IndexBuffer*>(buffers + values_.size());

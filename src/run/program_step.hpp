@@ -32,6 +32,7 @@ class ProgramStep {
     virtual std::vector<int> writes() const = 0;
     virtual std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const = 0;
     virtual void launch(const StepCall& call) const = 0;
+    virtual double multiply_adds(std::span<const std::int64_t> /*rows*/) const { return 0; }     ///< functions are not counted
     virtual std::string explain() const = 0;            ///< lines
 };
 

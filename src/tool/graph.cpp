@@ -65,7 +65,7 @@ int run(const Arguments& arguments) {
     const std::vector<XyzFrame> frames = read_xyz(arguments.file);
     Report report;
     report.fact("file", "file", arguments.file);
-    report.fact("cutoff", "cutoff", number(arguments.cutoff, 6));
+    report.fact("cutoff", "cutoff", plain(arguments.cutoff));
     report.fact("frames", "frames", std::int64_t(frames.size()));
     std::vector<std::int64_t> histogram;
     std::int64_t atoms = 0, edges = 0;

@@ -1,5 +1,6 @@
 // clebsch info: what this build is, what it found on this machine, and why it chose what it chose.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "base/version.hpp"
@@ -11,6 +12,15 @@
 
 namespace clebsch::tool {
 namespace {
+
+/// A message of several lines in one.
+std::string one_line(std::string text) {
+    for (std::size_t i = text.find('\n'); i != std::string::npos; i = text.find('\n', i)) {
+        const std::size_t end = std::min(text.find_first_not_of(" \n", i), text.size());
+        text.replace(i, end - i, end == text.size() ? "" : " ");
+    }
+    return text;
+}
 
 int run(bool json) {
     Report report;
@@ -29,8 +39,8 @@ int run(bool json) {
     Table& libraries = report.table("libraries", "libraries, loaded when first needed",
                                     {{"name", "name", false}, {"found", "found", false}, {"purpose", "for", false}, {"where", "where, or why not", false}});
     const VesinStatus vesin = vesin_status();
-    libraries.row({"vesin", vesin.found, "neighbour lists", vesin.text});
-    for (const LibraryStatus& library : cuda_libraries()) libraries.row({library.name, library.found, library.purpose, library.text});
+    libraries.row({"vesin", vesin.found, "neighbour lists", one_line(vesin.text)});
+    for (const LibraryStatus& library : cuda_libraries()) libraries.row({library.name, library.found, library.purpose, one_line(library.text)});
     report.print(json);
     return exit_done;
 }

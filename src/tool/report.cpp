@@ -53,6 +53,12 @@ Cell number(double value, int digits) {
     return {value, formatted("%.*f", std::max(0, digits - before), value)};
 }
 
+Cell plain(double value) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%g", value);
+    return {value, text};
+}
+
 Cell percent(double fraction) {
     if (!std::isfinite(fraction)) return {std::monostate{}, "-"};
     return {fraction, formatted("%.*f", 0, fraction * 100) + " %"};
@@ -122,7 +128,7 @@ std::string Report::for_people() const {
             };
             line([&](std::size_t c) { return table.columns_[c].title; });
             for (const auto& row : table.rows_) line([&](std::size_t c) { return row[c].text; });
-            if (i + 1 < items_.size()) out += "\n";
+            if (i + 1 < items_.size() && !std::holds_alternative<Table>(items_[i + 1])) out += "\n";
         }
     }
     return out;
