@@ -32,6 +32,9 @@ class LanesStep final : public ProgramStep {
     std::vector<int> reads() const override { return with(false); }
     std::vector<int> writes() const override { return with(true); }
     std::string explain() const override { return text_; }
+    double multiply_adds(std::span<const std::int64_t> rows) const override {
+        return code_.estimate().multiply_adds * static_cast<double>(space_ < 0 ? 1 : rows[at(space_)]);
+    }
 
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const override {
         return array_bytes() + static_cast<std::size_t>(workers(rows[at(space_)], threads)) * scratch_bytes();

@@ -23,6 +23,10 @@ int main(int argc, char** argv) {
         add_irreps(app, status);
         add_info(app, status);
         add_graph(app, status);
+        add_explain(app, status);
+        add_check(app, status);
+        add_bench(app, status);
+        add_demo(app, status);
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? exit_done : exit_bad_input;

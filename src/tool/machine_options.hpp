@@ -1,0 +1,54 @@
+#pragma once
+// Options that several subcommands share: threads, instruction set, dtype, the size of a problem, and peaks given or measured.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "run/peaks.hpp"
+#include "run/threads.hpp"
+#include "tool/report.hpp"
+#include "tool/workload.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace clebsch::tool {
+
+struct MachineOptions {
+    int threads = 0;                            ///< 0: the default pool's
+    std::string instruction_set;                ///< "": the default one
+    std::string dtype = "float32";
+    std::int64_t copy_megabytes = 0;            ///< 0: larger than the last-level cache
+
+    DType type() const;                         ///< throws Error unless float32 or float64
+    std::optional<InstructionSet> isa() const;
+    /// Measures them with these options.
+    MeasuredPeaks peaks(const ParallelFor& parallel_for) const;
+};
+void add_machine_options(CLI::App& command, MachineOptions& options, bool dtype);
+
+/// The pool that a subcommand runs on: the default one, or one of its own with as many threads as asked for.
+class Threads {
+   public:
+    explicit Threads(int threads);
+    ParallelFor parallel_for() const { return pool_->parallel_for(); }
+    int count() const { return pool_->threads(); }
+
+   private:
+    std::unique_ptr<ThreadPool> own_;
+    ThreadPool* pool_;
+};
+
+struct SizeOptions {
+    std::int64_t nodes = 0, neighbours = 45, rows = 0;      ///< 0: what suits the problem
+};
+void add_size_options(CLI::App& command, SizeOptions& sizes);
+/// Sizes for a kind of named problem (or ""): nodes x neighbours edges for convolutions, rows for the rest. quick: a quarter of it.
+TopologyOptions topology_options(const SizeOptions& sizes, const std::string& kind, bool quick);
+
+/// "2 threads, avx2, float32: copy 21 GB/s (512 MB arrays), FMA 120 GFLOP/s".
+void report_peaks(Report& report, const MeasuredPeaks& measured);
+
+}  // namespace clebsch::tool
