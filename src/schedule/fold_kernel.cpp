@@ -83,6 +83,7 @@ class Packed {
         v.reduced_at = place(reduced);
         v.pointers_at = place(static_cast<std::int64_t>(blends_.size() * fold_rows * sizeof(void*) / sizeof(T)));
         v.runs_at = place(static_cast<std::int64_t>(run_operands_.size() * fold_rows * sizeof(int) / sizeof(T)));
+        v.streams_at = place(static_cast<std::int64_t>(static_cast<std::size_t>(operands_ + 1) * 2 * sizeof(void*) / sizeof(T)));
         v.blends_at = place(blend_size_);
         v.scratch = at;
         return v;

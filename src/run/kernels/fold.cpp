@@ -13,25 +13,13 @@ struct Run {
     T *slots = nullptr, *sums = nullptr, *matrix = nullptr, *product = nullptr, *reduced = nullptr;
     const T** blend_rows = nullptr;     ///< [blend][fold_rows]
     int* run_ends = nullptr;            ///< [run operand][fold_rows]
+    Stream* streams = nullptr;          ///< [operand]; the last is for blends and stays empty
 
-    /// Distance to the same row of the next step, for rows that follow one another in memory.
-    std::int64_t ahead(int operand, const T* const* row) const {
-        return program.streamed[operand] && rows > 1 ? (row[rows - 1] - row[0]) / (rows - 1) * fold_rows : 0;
-    }
     RowsIn<T> in(const FoldRows& rows_of) const {
-        if (rows_of.operand >= program.operands) {
-            const T* const* row = blend_rows + (rows_of.operand - program.operands) * fold_rows;
-            return {row, row, rows_of.offset, rows_of.offset};
-        }
-        const T* const* row = block.inputs[rows_of.operand] + first;
-        if (first + 2 * fold_rows <= block.rows) return {row, row + fold_rows, rows_of.offset, rows_of.offset};
-        return {row, row, rows_of.offset, rows_of.offset + ahead(rows_of.operand, row)};
+        if (rows_of.operand >= program.operands) return {blend_rows + (rows_of.operand - program.operands) * fold_rows, rows_of.offset, streams + program.operands};
+        return {block.inputs[rows_of.operand] + first, rows_of.offset, streams + rows_of.operand};
     }
-    RowsOut<T> out(const FoldRows& rows_of) const {
-        T* const* row = block.outputs[rows_of.operand] + first;
-        if (first + 2 * fold_rows <= block.rows) return {row, row + fold_rows, rows_of.offset, rows_of.offset};
-        return {row, row, rows_of.offset, rows_of.offset + ahead(rows_of.operand, row)};
-    }
+    RowsOut<T> out(const FoldRows& rows_of) const { return {block.outputs[rows_of.operand] + first, rows_of.offset, streams + rows_of.operand}; }
     Factor<T> factor(const FoldFactor& f) const {
         Factor<T> result;
         result.weights = f.weights;
@@ -279,6 +267,21 @@ void find_runs(const Run<T>& run) {
     }
 }
 
+/// Where the rows after these begin: known inside the block, guessed beyond it (prefetches never fault).
+template <class T>
+void find_streams(const Run<T>& run) {
+    const Block<T>& block = run.block;
+    for (int o = 0; o <= run.program.operands; ++o) run.streams[o] = {};
+    for (int o = 0; o < run.program.operands; ++o) {
+        if (!run.program.streamed[o] || run.rows < 2) continue;
+        const T* const* row = (block.inputs[o] != nullptr ? block.inputs[o] : block.outputs[o]) + run.first;
+        const std::int64_t stride = (row[run.rows - 1] - row[0]) / (run.rows - 1);
+        if (stride <= 0 || stride > std::int64_t{1} << 20) continue;
+        const T* next = run.first + fold_rows < block.rows ? row[fold_rows] : row[0] + fold_rows * stride;
+        run.streams[o] = {reinterpret_cast<const char*>(next), reinterpret_cast<const char*>(next + fold_rows * stride)};
+    }
+}
+
 template <class T>
 void run_any(const FoldView<T>& program, const Block<T>& block) {
     T* scratch = reinterpret_cast<T*>(block.scratch);
@@ -291,9 +294,11 @@ void run_any(const FoldView<T>& program, const Block<T>& block) {
     run.reduced = scratch + program.reduced_at;
     run.blend_rows = reinterpret_cast<const T**>(scratch + program.pointers_at);
     run.run_ends = reinterpret_cast<int*>(scratch + program.runs_at);
+    run.streams = reinterpret_cast<Stream*>(scratch + program.streams_at);
     for (run.first = 0; run.first < block.rows; run.first += fold_rows) {
         run.rows = block.rows - run.first < fold_rows ? block.rows - run.first : fold_rows;
         find_runs(run);
+        find_streams(run);
         gather(run);
         for (int s = 0; s < program.steps; ++s) {
             const int index = program.step[s].index;

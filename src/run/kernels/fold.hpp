@@ -131,7 +131,8 @@ struct FoldView {
     const int* run_operand = nullptr;
 
     // Scratch, in elements; every part is a multiple of 64 bytes.
-    std::int64_t slots_at = 0, sums_at = 0, matrix_at = 0, product_at = 0, reduced_at = 0, blends_at = 0, pointers_at = 0, runs_at = 0;
+    std::int64_t slots_at = 0, sums_at = 0, matrix_at = 0, product_at = 0, reduced_at = 0, blends_at = 0, pointers_at = 0, runs_at = 0,
+                 streams_at = 0;
     std::int64_t scratch = 0;               ///< its size
 };
 

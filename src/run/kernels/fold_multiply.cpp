@@ -16,9 +16,6 @@ enum class Mode {
     sinks,
 };
 
-template <class T>
-inline constexpr int vector_width_bytes = lanes_of<T> * int(sizeof(T));
-
 /// z += M[k0..k0+Outputs, :] v for one row and tile. `v` and `weight` point to the row's first channel of the tile, `m` to its M[k0, 0].
 template <class T, int Outputs, int Width, bool Part, bool Weighted, bool Diagonal>
 CLEBSCH_INLINE void add_product(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, std::int64_t column, int inputs, const T* v,
@@ -65,7 +62,7 @@ CLEBSCH_INLINE void get_factor(Vector<T> (&f)[Width], const Factor<T>& factor, T
     for (int t = 0; t < Width; ++t) f[t] = scale;
     for (int n = 0; n < factor.weights; ++n) {
         const T* w = factor.weight[n].at(r) + c;
-        factor.weight[n].template prefetch_next<Width * vector_width_bytes<T>>(r, c);
+        factor.weight[n].stream->advance(Width * vector_bytes);
 #pragma GCC unroll 8
         for (int t = 0; t < Width; ++t) f[t] *= tile.get(w, t);
     }
@@ -85,7 +82,7 @@ CLEBSCH_INLINE void give(const Vector<T> (&z)[Outputs][Width], const Sink<T>& si
 #pragma GCC unroll 8
             for (int t = 0; t < Width; ++t) d[t] += z[k][t] * tile.get(g + k * channels, t);
         if (sink.overwrite && k0 == 0) {
-            sink.out.template prefetch_next<Width * vector_width_bytes<T>>(r, c);
+            sink.out.stream->advance(Width * vector_bytes);
 #pragma GCC unroll 8
             for (int t = 0; t < Width; ++t) tile.put(out, t, f[t] * d[t]);
         } else {
@@ -95,7 +92,7 @@ CLEBSCH_INLINE void give(const Vector<T> (&z)[Outputs][Width], const Sink<T>& si
     } else if (sink.overwrite) {
 #pragma GCC unroll 8
         for (int k = 0; k < Outputs; ++k) {
-            sink.out.template prefetch_next<Width * vector_width_bytes<T>>(r, (k0 + k) * channels + c);
+            sink.out.stream->advance(Width * vector_bytes);
 #pragma GCC unroll 8
             for (int t = 0; t < Width; ++t) tile.put(out + (k0 + k) * channels, t, f[t] * z[k][t]);
         }
@@ -140,7 +137,7 @@ void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, s
                     const T* w = nullptr;
                     if constexpr (Weighted) {
                         w = weight.at(r) + c;
-                        weight.template prefetch_next<Width * vector_width_bytes<T>>(r, c);
+                        weight.stream->advance(Width * vector_bytes);
                     }
                     add_product<T, Outputs, Width, Part, Weighted, Diagonal>(sums, tile, matrix + r, column, inputs, in.at(r), channels, w);
                 } else {

@@ -5,34 +5,32 @@
 
 namespace clebsch::CLEBSCH_ISA {
 
-/// Rows of this step of fold_rows rows and where the rows of the next one are (guessed beyond the block: only prefetched, never read).
+/// What the next fold_rows rows of an operand occupy, where row follows row in memory. Each use of the present rows prefetches as many bytes from here: a
+/// sequential read, although the rows themselves are used piece by piece. (Pieces of the next rows instead took a quarter longer where pages are small.)
+struct Stream {
+    const char *at = nullptr, *end = nullptr;
+
+    CLEBSCH_INLINE void advance(int bytes) {
+        if (at >= end) return;
+        for (int b = 0; b < bytes; b += 64, at += 64) __builtin_prefetch(at, 0, 2);
+    }
+};
+
 template <class T>
 struct RowsIn {
     const T* const* row;
-    const T* const* next;
-    std::int64_t offset, next_offset;
+    std::int64_t offset;
+    Stream* stream;
 
     CLEBSCH_INLINE const T* at(unsigned r) const { return row[r] + offset; }
-    template <int Bytes>
-    CLEBSCH_INLINE void prefetch_next(unsigned r, std::int64_t c) const {
-        const char* p = reinterpret_cast<const char*>(next[r] + next_offset + c);
-#pragma GCC unroll 8
-        for (int b = 0; b < Bytes; b += 64) __builtin_prefetch(p + b, 0, 2);
-    }
 };
 template <class T>
 struct RowsOut {
     T* const* row;
-    T* const* next;
-    std::int64_t offset, next_offset;
+    std::int64_t offset;
+    Stream* stream;
 
     CLEBSCH_INLINE T* at(unsigned r) const { return row[r] + offset; }
-    template <int Bytes>
-    CLEBSCH_INLINE void prefetch_next(unsigned r, std::int64_t c) const {
-        const char* p = reinterpret_cast<const char*>(next[r] + next_offset + c);
-#pragma GCC unroll 8
-        for (int b = 0; b < Bytes; b += 64) __builtin_prefetch(p + b, 1, 2);
-    }
 };
 template <class T>
 struct Factor {
