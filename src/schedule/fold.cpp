@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -97,8 +98,8 @@ class Scheduler {
         add_products();
         blend_products();
         blend_reductions();
-        mark_overwrites();
         order_steps();
+        mark_overwrites();
         return std::move(program_);
     }
 
@@ -327,7 +328,7 @@ class Scheduler {
         }
     }
 
-    /// Outputs that are written once per row and by nothing else are stored instead of added.
+    /// Outputs with rows of their own that only this kernel writes: the first step stores, further ones add.
     void count_outputs(const std::vector<int>& paths) {
         for (const Path& path : polynomial_.paths) ++writers_[key_of(rows_of(path.output()))];
         for (const int p : paths) --writers_[key_of(rows_of(polynomial_.paths[static_cast<std::size_t>(p)].output()))];
@@ -336,11 +337,12 @@ class Scheduler {
         return writers_.at(key_of(rows)) == 0 && polynomial_.operands[static_cast<std::size_t>(rows.operand)].rows.kind == Addressing::Kind::each;
     }
     void mark_overwrites() {
-        std::map<std::pair<int, std::int64_t>, int> sinks;
-        for (const FoldMultiplyPlan& multiply : program_.multiplies)
-            for (const FoldSink& sink : multiply.sinks) ++sinks[key_of(sink.out)];
-        for (FoldMultiplyPlan& multiply : program_.multiplies)
-            for (FoldSink& sink : multiply.sinks) sink.overwrite = sinks[key_of(sink.out)] == 1 && only_here(sink.out);
+        std::set<std::pair<int, std::int64_t>> written;
+        for (const FoldStep& step : program_.steps) {
+            if (step.kind != FoldStepKind::multiply) continue;
+            for (FoldSink& sink : program_.multiplies[static_cast<std::size_t>(step.index)].sinks)
+                sink.overwrite = only_here(sink.out) && written.insert(key_of(sink.out)).second;
+        }
         for (const int p : program_.paths) {
             const Path& path = polynomial_.paths[static_cast<std::size_t>(p)];
             if (!path.output().channels.empty() || !only_here(rows_of(path.output()))) continue;

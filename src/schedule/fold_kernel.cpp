@@ -10,6 +10,14 @@
 namespace clebsch {
 namespace {
 
+/// Whether v is weighted instead of z. With one plain sink of one weight that leaves sums of neighbouring rows in registers; it costs no more where v has
+/// no more components than z, and where z has few, z and the sums fit into registers together.
+bool weights_first(const FoldMultiplyPlan& multiply, const FoldMatrixPlan& matrix) {
+    const FoldSink& sink = multiply.sinks[0];
+    return multiply.sinks.size() == 1 && !sink.dot && sink.factor.weights == 1 && sink.factor.scale == 1.0 &&
+           (matrix.inputs <= matrix.outputs || matrix.outputs > 3);
+}
+
 /// Owns what a FoldView points to.
 class Packed {
    public:
@@ -232,8 +240,7 @@ class Packed {
         multiply.sinks = static_cast<int>(plan.sinks.size());
         sinks_.push_back(plan.sinks);
         FoldSink& sink = sinks_.back()[0];
-        // One plain sink with one weight: weighting v instead of z leaves sums of neighbouring rows in registers, and costs no more where v is the smaller.
-        if (plan.sinks.size() == 1 && !sink.dot && sink.factor.weights == 1 && sink.factor.scale == 1.0 && (matrix.inputs <= matrix.outputs || matrix.outputs > 3)) {
+        if (weights_first(plan, matrix)) {
             multiply.weighted = true;
             multiply.weight = sink.factor.weight[0];
             sink.factor = FoldFactor{};
@@ -293,7 +300,7 @@ class FoldKernel final : public Kernel {
     }
 
    private:
-    /// Multiply-adds per row as the loops do them, and which segments are stored rather than added to.
+    /// Multiply-adds per row as the loops do them (docs/limits.md), and which segments are stored rather than added to.
     void measure(const Polynomial& polynomial) {
         for (const Operand& operand : polynomial.operands) overwritten_.emplace_back(operand.segments.size(), false);
         const auto overwrite = [&](int operand, std::int64_t offset) {
@@ -305,18 +312,21 @@ class FoldKernel final : public Kernel {
         for (const FoldMultiplyPlan& multiply : program_.multiplies) {
             const FoldMatrixPlan& matrix = program_.matrices[static_cast<std::size_t>(multiply.matrix)];
             double ops = matrix.diagonal ? matrix.outputs : static_cast<double>(matrix.outputs) * matrix.inputs;
-            for (const FoldSink& sink : multiply.sinks) {
-                ops += sink.dot || multiply.sinks.size() > 1 ? matrix.outputs : std::min(matrix.inputs, matrix.outputs);
+            if (weights_first(multiply, matrix))
+                ops += matrix.diagonal ? 1 : matrix.inputs;
+            else
+                for (const FoldSink& sink : multiply.sinks) ops += sink.dot || sink.factor.weights > 0 || multiply.sinks.size() > 1 ? matrix.outputs : 0;
+            for (const FoldSink& sink : multiply.sinks)
                 if (sink.overwrite) overwrite(sink.out.operand, sink.out.offset);
-            }
             work += ops * static_cast<double>(multiply.channels);
         }
         for (const FoldReducePlan& reduce : program_.reduces) {
             const double left = reduce.left_components, right = reduce.right_components;
             const double ops = reduce.diagonal ? left : left * right;
-            work += (ops + (reduce.factor.weights > 0 ? std::min(left, right) : 0)) * static_cast<double>(reduce.channels) + static_cast<double>(reduce.entries.size());
+            work += (ops + (reduce.factor.weights == 0 ? 0 : reduce.diagonal ? 1 : std::min(left, right))) * static_cast<double>(reduce.channels) +
+                    static_cast<double>(reduce.entries.size()) / (reduce.diagonal ? left : 1);
         }
-        for (const FoldMatrixPlan& matrix : program_.matrices) work += static_cast<double>(matrix.entries.size());
+        for (const FoldMatrixPlan& matrix : program_.matrices) work += static_cast<double>(matrix.entries.size()) / (matrix.diagonal ? matrix.outputs : 1);
         for (const FoldBlendPlan& blend : program_.blends) work += static_cast<double>(blend.terms.size()) * blend.components * static_cast<double>(blend.channels);
         for (const FoldNumber& output : program_.outputs)
             if (output.overwrite) overwrite(output.operand, output.offset);

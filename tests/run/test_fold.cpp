@@ -165,7 +165,7 @@ TEST_CASE("coupling with 0e is a multiple of the identity and costs no matrix") 
     CHECK(program.matrices[0].diagonal);
 }
 
-TEST_CASE("dw and dy are stored, not added: each is written by one step") {
+TEST_CASE("dw and dy need no zeroing: the first step that writes them stores") {
     const Polynomial polynomial = convolution("8x0e+8x1o", "0e+1o", "0e+1o");
     const Polynomial gradient = vjp(polynomial, inputs_of(polynomial));
     std::vector<int> taken, all(gradient.paths.size());
@@ -175,4 +175,18 @@ TEST_CASE("dw and dy are stored, not added: each is written by one step") {
     for (const char* name : {"weights_gradient", "y_gradient"})
         for (const bool stored : overwritten[static_cast<std::size_t>(gradient.find_operand(name))]) CHECK(stored);
     for (const bool stored : overwritten[static_cast<std::size_t>(gradient.find_operand("x_gradient"))]) CHECK_FALSE(stored);
+}
+
+TEST_CASE("multiply-adds are those counted by hand") {
+    const auto count = [](const Polynomial& polynomial) {
+        std::vector<int> taken, all(polynomial.paths.size());
+        for (std::size_t p = 0; p < all.size(); ++p) all[p] = static_cast<int>(p);
+        return make_fold_kernel({&polynomial, all, available_instruction_sets().front()}, taken)->estimate().multiply_adds;
+    };
+    const auto coefficients = [](const Polynomial& polynomial) { return static_cast<double>(polynomial.paths[0].coefficients.entries().size()); };
+    const Polynomial scalar = convolution("32x2e", "0e", "2e"), forward = convolution("64x1o", "1o", "2e");
+    CHECK(count(scalar) == 32 * (5 + 1) + 1);
+    CHECK(count(forward) == 64 * (3 * 5 + 3) + coefficients(forward));
+    // t = M^T g once (15); dx += w t (3) and dw = x . t (3); dy from g (w x)^T (15 + 3), and its contraction.
+    CHECK(count(vjp(forward, inputs_of(forward))) == 64 * (15 + 3 + 3 + 15 + 3) + 2 * coefficients(forward));
 }

@@ -121,7 +121,10 @@ CLEBSCH_INLINE void blend_vector(const Factor<T>* factor, const RowsIn<T>* in, i
     const T* row[most_sinks];
     for (int n = 0; n < terms; ++n) {
         f[n] = broadcast(factor[n].scale);
-        for (int w = 0; w < factor[n].weights; ++w) f[n] *= tile.get(factor[n].weight[w].at(r) + c, 0);
+        for (int w = 0; w < factor[n].weights; ++w) {
+            f[n] *= tile.get(factor[n].weight[w].at(r) + c, 0);
+            factor[n].weight[w].stream->advance(vector_bytes);
+        }
         row[n] = in[n].at(r) + c;
     }
     for (int k = 0; k < blend.components; ++k) {
@@ -275,9 +278,10 @@ void find_streams(const Run<T>& run) {
     for (int o = 0; o < run.program.operands; ++o) {
         if (!run.program.streamed[o] || run.rows < 2) continue;
         const T* const* row = (block.inputs[o] != nullptr ? block.inputs[o] : block.outputs[o]) + run.first;
-        const std::int64_t stride = (row[run.rows - 1] - row[0]) / (run.rows - 1);
-        if (stride <= 0 || stride > std::int64_t{1} << 20) continue;
-        const T* next = run.first + fold_rows < block.rows ? row[fold_rows] : row[0] + fold_rows * stride;
+        const auto address = [&](int r) { return reinterpret_cast<std::uintptr_t>(row[r]); };
+        const std::uintptr_t stride = (address(run.rows - 1) - address(0)) / unsigned(run.rows - 1);
+        if (stride == 0 || stride > std::uintptr_t{1} << 20) continue;      // row does not follow row here
+        const std::uintptr_t next = run.first + fold_rows < block.rows ? address(fold_rows) : address(0) + fold_rows * stride;
         run.streams[o] = {reinterpret_cast<const char*>(next), reinterpret_cast<const char*>(next + fold_rows * stride)};
     }
 }

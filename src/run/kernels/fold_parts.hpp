@@ -12,7 +12,8 @@ struct Stream {
 
     CLEBSCH_INLINE void advance(int bytes) {
         if (at >= end) return;
-        for (int b = 0; b < bytes; b += 64, at += 64) __builtin_prefetch(at, 0, 2);
+        for (int b = 0; b < bytes; b += 64) __builtin_prefetch(at + b, 0, 2);
+        at += bytes;
     }
 };
 
