@@ -87,22 +87,22 @@ void check_index(const Index& index, const IndexBuffer& buffer, std::int64_t fro
 }
 
 void check_buffer(const Operand& operand, const Buffer& buffer, DType dtype, std::int64_t rows) {
-    const std::string where = "operand '" + operand.name + "': ";
-    if (buffer.dtype != dtype) fail(where + "expected " + to_text(dtype) + ", got " + to_text(buffer.dtype));
-    if (buffer.rows != rows) fail(where + "expected " + std::to_string(rows) + " rows, got " + std::to_string(buffer.rows));
+    const auto where = [&] { return "operand '" + operand.name + "': "; };      // made only for a message: a launch allocates nothing
+    if (buffer.dtype != dtype) fail(where() + "expected " + to_text(dtype) + ", got " + to_text(buffer.dtype));
+    if (buffer.rows != rows) fail(where() + "expected " + std::to_string(rows) + " rows, got " + std::to_string(buffer.rows));
     const std::int64_t size = operand.size();
     const std::int64_t stride = buffer.row_stride;
     if (stride != 0 && stride < size)
-        fail(where + "a row has " + std::to_string(size) + " numbers, got a row stride of " + std::to_string(stride) + (stride < 0 ? " (negative)" : ""));
+        fail(where() + "a row has " + std::to_string(size) + " numbers, got a row stride of " + std::to_string(stride) + (stride < 0 ? " (negative)" : ""));
     const auto element = static_cast<std::int64_t>(size_of(dtype));
     std::int64_t bytes = 0;
     if (__builtin_mul_overflow(stride == 0 ? size : stride, element, &bytes) || __builtin_mul_overflow(bytes, rows, &bytes))
-        fail(where + std::to_string(rows) + " rows with a stride of " + std::to_string(stride == 0 ? size : stride) + " exceed 2^63 bytes");
+        fail(where() + std::to_string(rows) + " rows with a stride of " + std::to_string(stride == 0 ? size : stride) + " exceed 2^63 bytes");
     if (rows == 0 || size == 0) return;
     if (buffer.data == nullptr)
-        fail(where + "the data pointer is null, expected " + std::to_string(rows) + " rows of " + std::to_string(size) + " numbers");
+        fail(where() + "the data pointer is null, expected " + std::to_string(rows) + " rows of " + std::to_string(size) + " numbers");
     if (reinterpret_cast<std::uintptr_t>(buffer.data) % size_of(dtype) != 0)
-        fail(where + "the address is not a multiple of " + std::to_string(size_of(dtype)) + " bytes, the size of " + to_text(dtype));
+        fail(where() + "the address is not a multiple of " + std::to_string(size_of(dtype)) + " bytes, the size of " + to_text(dtype));
 }
 
 std::int64_t row_bytes(const Operand& operand, const Buffer& buffer) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <type_traits>
 
 #include "base/error.hpp"
 #include "run/kernels/functions.hpp"
@@ -39,15 +40,10 @@ class PolynomialStep final : public ProgramStep {
     std::vector<int> writes() const override { return with_role(Role::output); }
 
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const override {
-        std::array<std::int64_t, most_spaces> own{};            // a launch asks too, and allocates nothing
-        for (std::size_t i = 0; i < spaces_.size(); ++i) own[i] = rows_of(spaces_[i], rows.data());
-        return table_bytes() + plan_.workspace_bytes({own.data(), spaces_.size()}, threads);
+        return with_own_rows(rows, [&](std::span<const std::int64_t> own) { return table_bytes() + plan_.workspace_bytes(own, threads); });
     }
-
     double multiply_adds(std::span<const std::int64_t> rows) const override {
-        std::array<std::int64_t, most_spaces> own{};
-        for (std::size_t i = 0; i < spaces_.size(); ++i) own[i] = rows_of(spaces_[i], rows.data());
-        return plan_.work({own.data(), spaces_.size()}).multiply_adds;
+        return with_own_rows(rows, [&](std::span<const std::int64_t> own) { return plan_.work(own).multiply_adds; });
     }
 
     void launch(const StepCall& call) const override {
@@ -64,6 +60,14 @@ class PolynomialStep final : public ProgramStep {
     std::string explain() const override { return results_ + " = polynomial of " + arguments_ + "\n" + plan_.explain(); }
 
    private:
+    /// Calls f with the rows of the polynomial's own spaces. A launch comes here too, so nothing is allocated.
+    template <class F>
+    std::invoke_result_t<F, std::span<const std::int64_t>> with_own_rows(std::span<const std::int64_t> rows, F f) const {
+        std::array<std::int64_t, most_spaces> own{};
+        for (std::size_t i = 0; i < spaces_.size(); ++i) own[i] = rows_of(spaces_[i], rows.data());
+        return f(std::span<const std::int64_t>(own.data(), spaces_.size()));
+    }
+
     static PlanOptions plan_options(const StepRequest& request, const PolynomialNode& node) {
         PlanOptions options;
         for (const int value : node.arguments) options.dtypes.push_back(request.dtypes[at(value)]);

@@ -147,3 +147,19 @@ TEST_CASE("a launch with wrong arrays is refused by name, before anything is wri
     rows = {std::int64_t{1} << 60};
     CHECK_THROWS_AS(ProgramPlan(program, {.fuse = false}).workspace_bytes(rows, 1), Error);
 }
+
+TEST_CASE("work counts every argument's bytes once and the multiply-adds of all steps") {
+    const std::vector<std::int64_t> rows = {1000};
+    const Work harmonics = ProgramPlan(normalized_harmonics("0e+1o+2e+3o")).work(rows);
+    CHECK(harmonics.bytes == 1000 * (3 + 16) * 4);
+    // x.x, 3 products for the unit vector, then 65 in all as the tape has them; fewer than the 10 + 19 + 33 entries of expanded tensors would need.
+    CHECK(harmonics.multiply_adds >= 1000 * 30);
+    CHECK(harmonics.multiply_adds <= 1000 * 80);
+    RadialOptions options;
+    options.hidden = {64};
+    options.outputs = 32;
+    const Work network = ProgramPlan(radial_network(options)).work(rows);
+    CHECK(network.bytes == 4 * (1000 * (1 + 32) + 8 * 64 + 64 * 32));
+    CHECK(network.multiply_adds >= 1000 * (8 * 64 + 64 * 32));
+    CHECK(network.multiply_adds <= 1000 * (8 * 64 + 64 * 32 + 100));
+}
