@@ -1,6 +1,7 @@
 #include "describe/harmonics_chain.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <compare>
 #include <map>
 #include <optional>
@@ -31,7 +32,7 @@ struct Vector {
 /// Which product of vectors a value holds: harmonic(vectors.size()) of them.
 struct ChainKey {
     std::string rows;
-    std::vector<Vector> vectors;                        ///< equal ones side by side
+    std::vector<Vector> vectors;                        ///< equal ones side by side; a single one stands for its squared length
     std::vector<std::int64_t> extents;                  ///< of the channels they share
 
     friend auto operator<=>(const ChainKey&, const ChainKey&) = default;
@@ -50,6 +51,29 @@ Coefficients recurrence(int degree) {
     std::vector<CoefficientEntry> entries;
     for (const RecurrenceEntry& entry : harmonic_recurrence(degree)) entries.push_back({{entry.i, entry.n, entry.m}, entry.value});
     return Coefficients::literal({3, 2 * degree - 1, 2 * degree + 1}, std::move(entries));
+}
+
+/// Of one vector r, Y_l needs only three terms a number, with y the polar axis ('component' size, e3nn's signs):
+///     Y_l^m = a (y Y_(l-1)^m - b r^2 Y_(l-2)^m),  a^2 = (4 l^2 - 1) / (l^2 - m^2),  b^2 = ((l-1)^2 - m^2) / (4 (l-1)^2 - 1)   for |m| < l,
+///     Y_l^(+-l) = sqrt((2l+1) / 2l) (z Y_(l-1)^(+-(l-1)) -+ x Y_(l-1)^(-+(l-1))),
+/// the recurrence of Legendre functions and that of cos(m phi), sin(m phi). Axes: vector, Y_(l-1), Y_l.
+Coefficients from_previous_degree(int l) {
+    std::vector<CoefficientEntry> entries;
+    for (int m = 1 - l; m < l; ++m) entries.push_back({{1, m + l - 1, m + l}, std::sqrt((4.0 * l * l - 1) / (l * l - m * m))});
+    const double edge = std::sqrt((2.0 * l + 1) / (2.0 * l));
+    entries.push_back({{2, 2 * l - 2, 2 * l}, edge});
+    entries.push_back({{0, 0, 2 * l}, -edge});
+    entries.push_back({{2, 0, 0}, edge});
+    entries.push_back({{0, 2 * l - 2, 0}, edge});
+    return Coefficients::literal({3, 2 * l - 1, 2 * l + 1}, std::move(entries));
+}
+/// The part with r^2. Axes: Y_(l-2), Y_l.
+Coefficients from_degree_before(int l) {
+    std::vector<CoefficientEntry> entries;
+    const int k = l - 1;
+    for (int m = 1 - k; m < k; ++m)
+        entries.push_back({{m + k - 1, m + l}, -std::sqrt((4.0 * l * l - 1) / (l * l - m * m) * ((k * k - m * m) / (4.0 * k * k - 1)))});
+    return Coefficients::literal({2 * l - 3, 2 * l + 1}, std::move(entries));
 }
 
 /// Equal vectors side by side, the most frequent first; else in order of appearance.
@@ -127,51 +151,97 @@ class ChainRewrite {
         return name;
     }
 
-    /// The value that holds `key`, computed from the vectors that `node` reads.
-    int chain_value(const ChainKey& key, const PolynomialNode& node, const std::string& channels) {
-        if (const auto known = values_.find(key); known != values_.end()) return known->second;
-        const int degree = static_cast<int>(key.vectors.size());
-        PolynomialNode step;
-        step.polynomial.rows = key.rows;
-        step.polynomial.indices = node.polynomial.indices;
-        Path path;
-        const auto read = [&](const Vector& vector, int axis) {
-            Operand operand = node.polynomial.operands[at(vector.operand)];
-            operand.name = "vector_" + std::to_string(step.arguments.size());
-            path.factors.push_back({static_cast<int>(step.arguments.size()), vector.segment, channels, axis});
-            step.polynomial.operands.push_back(std::move(operand));
-            step.arguments.push_back(vector.value);
-        };
+    /// A node under construction that computes one link of a chain.
+    struct Link {
+        PolynomialNode node;
+        std::string channels;
+        std::vector<std::pair<char, std::int64_t>> extents;
         std::int64_t multiplicity = 1;
+
+        Factor read(const PolynomialNode& reader, const Vector& vector, int axis) {
+            Operand operand = reader.polynomial.operands[at(vector.operand)];
+            operand.name = "vector_" + std::to_string(node.arguments.size());
+            return bind(std::move(operand), vector.value, vector.segment, axis);
+        }
+        Factor read(int chain, int degree, int axis) {
+            return bind(chain_operand("harmonics_" + std::to_string(degree), degree, multiplicity, Role::input), chain, 0, axis);
+        }
+        Factor bind(Operand operand, int value, int segment, int axis) {
+            node.polynomial.operands.push_back(std::move(operand));
+            node.arguments.push_back(value);
+            return {static_cast<int>(node.arguments.size()) - 1, segment, channels, axis};
+        }
+        void add(std::vector<Factor> factors, Coefficients coefficients) {
+            node.polynomial.paths.push_back({std::move(factors), std::move(coefficients), 1.0, extents});
+        }
+    };
+
+    Link begin_link(const ChainKey& key, const PolynomialNode& reader, const std::string& channels) const {
+        Link link;
+        link.node.polynomial.rows = key.rows;
+        link.node.polynomial.indices = reader.polynomial.indices;
+        link.channels = channels;
         for (std::size_t i = 0; i < channels.size(); ++i) {
-            multiplicity *= key.extents[i];
-            path.extents.emplace_back(channels[i], key.extents[i]);
+            link.multiplicity *= key.extents[i];
+            link.extents.emplace_back(channels[i], key.extents[i]);
         }
-        std::ranges::sort(path.extents);
-        read(key.vectors.back(), 0);
+        std::ranges::sort(link.extents);
+        return link;
+    }
+
+    /// A new value for the output of a link, which is its last operand.
+    int finish_link(Link link, const std::string& name) {
+        const Operand& output = link.node.polynomial.operands.back();
+        const int value = link.node.arguments.back() = static_cast<int>(result_.values.size());
+        result_.values.push_back({fresh_name(name), link.node.polynomial.rows, output.segments, output.layout});
+        result_.nodes.emplace_back(std::move(link.node));
+        return value;
+    }
+
+    /// The value that holds `key`, computed from the vectors that `reader` reads.
+    int chain_value(const ChainKey& key, const PolynomialNode& reader, const std::string& channels) {
+        if (const auto known = values_.find(key); known != values_.end()) return known->second;
+        const std::size_t length = key.vectors.size();
+        const int degree = static_cast<int>(length);
+        const bool one_vector = key.vectors.front() == key.vectors.back();
+        Link link = begin_link(key, reader, channels);
+        const Factor last = link.read(reader, key.vectors.back(), 0);
+        std::vector<Factor> factors = {last};
+        std::optional<Factor> square, before;
         if (degree == 2) {
-            if (key.vectors[0] == key.vectors[1])
-                path.factors.push_back({0, key.vectors[0].segment, channels, 1});
-            else
-                read(key.vectors[0], 1);
-            path.coefficients = Coefficients::harmonic(2);
+            factors.push_back(one_vector ? Factor{last.operand, last.segment, channels, 1} : link.read(reader, key.vectors[0], 1));
         } else {
-            const int lower = chain_value(key.prefix(key.vectors.size() - 1), node, channels);
-            path.factors.push_back({static_cast<int>(step.arguments.size()), 0, channels, 1});
-            step.polynomial.operands.push_back(chain_operand("lower", degree - 1, multiplicity, Role::input));
-            step.arguments.push_back(lower);
-            path.coefficients = recurrence(degree);
+            factors.push_back(link.read(chain_value(key.prefix(length - 1), reader, channels), degree - 1, 1));
+            if (one_vector) {
+                square = link.bind(scalar_operand("squared_length", link.multiplicity, Role::input), squared_length(key.prefix(1), reader, channels), 0, -1);
+                before = degree > 3 ? link.read(chain_value(key.prefix(length - 2), reader, channels), degree - 2, 0) : Factor{last.operand, last.segment, channels, 0};
+            }
         }
-        path.factors.push_back({static_cast<int>(step.arguments.size()), 0, channels, 2});
-        const Operand output = chain_operand("harmonics", degree, multiplicity, Role::output);
-        step.polynomial.operands.push_back(output);
-        step.polynomial.paths.push_back(std::move(path));
-        const int value = static_cast<int>(result_.values.size());
-        step.arguments.push_back(value);
-        result_.values.push_back({fresh_name("harmonics_" + std::to_string(degree)), key.rows, output.segments, output.layout});
-        result_.nodes.emplace_back(std::move(step));
+        const Factor output = link.bind(chain_operand("harmonics", degree, link.multiplicity, Role::output), -1, 0, 2);
+        factors.push_back(output);
+        link.add(factors, degree == 2 ? Coefficients::harmonic(2) : one_vector ? from_previous_degree(degree) : recurrence(degree));
+        if (square) {
+            link.add({*square, *before, {output.operand, 0, channels, 1}}, from_degree_before(degree));
+            if (degree == 3) link.node.polynomial.paths.back().scale = std::sqrt(3.0);      // Y_1 is sqrt(3) r
+        }
+        const int value = finish_link(std::move(link), "harmonics_" + std::to_string(degree));
         values_.emplace(key, value);
         return value;
+    }
+
+    int squared_length(const ChainKey& key, const PolynomialNode& reader, const std::string& channels) {
+        if (const auto known = values_.find(key); known != values_.end()) return known->second;
+        Link link = begin_link(key, reader, channels);
+        const Factor vector = link.read(reader, key.vectors[0], 0);
+        const Factor output = link.bind(scalar_operand("squared_length", link.multiplicity, Role::output), -1, 0, -1);
+        link.add({vector, {vector.operand, vector.segment, channels, 1}, output}, Coefficients::identity(3));
+        const int value = finish_link(std::move(link), "squared_length");
+        values_.emplace(key, value);
+        return value;
+    }
+
+    static Operand scalar_operand(const std::string& name, std::int64_t multiplicity, Role role) {
+        return {name, {{multiplicity, 1, std::nullopt}}, Layout::ir_mul, role, each_row()};
     }
 
     static Operand chain_operand(const std::string& name, int degree, std::int64_t multiplicity, Role role) {
@@ -185,8 +255,9 @@ class ChainRewrite {
             const auto harmonic = harmonic_path(node, path);
             if (!harmonic) continue;
             const int degree = harmonic->degree;
-            // Everything that is itself a link of some chain is read from there; the last vector else stays in the product.
-            const bool whole = !harmonic->output_is_vector && needed_.contains(harmonic->key);
+            // Of one vector, or where it is itself a link of some chain, the value is read from there; else the last vector stays in the product.
+            const bool one_vector = harmonic->key.vectors.front() == harmonic->key.vectors.back();
+            const bool whole = !harmonic->output_is_vector && (one_vector || needed_.contains(harmonic->key));
             const ChainKey key = whole ? harmonic->key : harmonic->key.prefix(at(degree - 1));
             const int value = chain_value(key, node, harmonic->channels);
             const auto [known, is_new] = operand_of.try_emplace(value, static_cast<int>(changed.polynomial.operands.size()));

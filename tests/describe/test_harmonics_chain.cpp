@@ -64,9 +64,9 @@ TEST_CASE("chains give the values and all derivatives of harmonics, of raw and o
     check_same_meaning(normalized_harmonics("1x12e+2x7o+1x9o"), 6);
 }
 
-TEST_CASE("one chain serves all degrees: values to lmax need lmax - 2 lower harmonics") {
+TEST_CASE("one chain serves all degrees: values to lmax need Y_2 to Y_lmax once") {
     const Program chained = with_harmonic_chains(as_program(spherical_harmonics(Irreps::spherical_harmonics(6))));
-    CHECK(chained.nodes.size() == 1 + 4);       // Y_2 .. Y_5, then the output
+    CHECK(chained.nodes.size() == 1 + 5 + 1);       // the squared length, Y_2 .. Y_6, then the output
 }
 
 TEST_CASE("random programs keep their meaning, harmonics or not") {
