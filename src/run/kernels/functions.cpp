@@ -51,6 +51,36 @@ constexpr double largest_angle = 1e6;
 
 constexpr double factorial(int n) { return n < 2 ? 1.0 : n * factorial(n - 1); }
 
+/// Coefficients of the series, computed by the compiler.
+template <class T>
+struct Series {
+    using N = Numbers<T>;
+    T exp[N::exp_terms + 1] = {};       ///< 1 / k!
+    T log[N::log_terms + 1] = {};       ///< 2 / (2k+1)
+    T sin[N::sin_terms] = {};           ///< (-1)^k / (2k+1)!
+    T cos[N::cos_terms] = {};           ///< (-1)^k / (2k)!
+    T erf[N::erf_terms] = {};           ///< (-1)^k 2 / (sqrt(pi) k! (2k+1))
+
+    constexpr Series() {
+        for (int k = 0; k <= N::exp_terms; ++k) exp[k] = static_cast<T>(1 / factorial(k));
+        for (int k = 0; k <= N::log_terms; ++k) log[k] = static_cast<T>(2.0 / (2 * k + 1));
+        for (int k = 0; k < N::sin_terms; ++k) sin[k] = static_cast<T>((k % 2 == 0 ? 1 : -1) / factorial(2 * k + 1));
+        for (int k = 0; k < N::cos_terms; ++k) cos[k] = static_cast<T>((k % 2 == 0 ? 1 : -1) / factorial(2 * k));
+        for (int k = 0; k < N::erf_terms; ++k) erf[k] = static_cast<T>((k % 2 == 0 ? 1 : -1) * two_over_root_pi / (factorial(k) * (2 * k + 1)));
+    }
+};
+template <class T>
+constexpr Series<T> series = {};
+
+/// c[first] + c[first + 1] x + ... + c[last] x^(last - first).
+template <class T, int first, int last>
+[[gnu::always_inline]] inline Vector<T> polynomial(const T* c, Vector<T> x) {
+    Vector<T> sum = broadcast<T>(c[last]);
+#pragma GCC unroll 32
+    for (int k = last - 1; k >= first; --k) sum = sum * x + c[k];
+    return sum;
+}
+
 template <class T>
 using Integers = typename VectorOf<T>::index;
 using FloatVector = Vector<float>;
@@ -115,8 +145,7 @@ template <class T>
     const Vector<T> shifted = x * static_cast<T>(log2_e) + N::round_magic;
     const Vector<T> n = shifted - N::round_magic;
     const Vector<T> r = (x - n * N::ln2_high) - n * N::ln2_low;
-    Vector<T> q = broadcast<T>(1 / factorial(N::exp_terms));
-    for (int k = N::exp_terms - 1; k >= 2; --k) q = q * r + static_cast<T>(1 / factorial(k));
+    const Vector<T> q = polynomial<T, 2, N::exp_terms>(series<T>.exp, r);
     return {r + r * r * q, bits<T>(shifted) - N::magic_bits};
 }
 
@@ -152,8 +181,7 @@ template <class T>
     const Vector<T> f = m - T{1};
     const Vector<T> s = f / (f + T{2});
     const Vector<T> z = s * s;
-    Vector<T> r = broadcast<T>(2.0 / (2 * N::log_terms + 1));
-    for (int k = N::log_terms - 1; k >= 1; --k) r = r * z + static_cast<T>(2.0 / (2 * k + 1));
+    const Vector<T> r = polynomial<T, 1, N::log_terms>(series<T>.log, z);
     // log(1 + f) = f - (h - s (h + z r)), h = f^2 / 2: the large part, f, is exact.
     const Vector<T> h = f * f * T(0.5);
     Vector<T> result = exponent * N::ln2_high - ((h - (s * (h + z * r) + exponent * N::ln2_low)) - f);
@@ -201,11 +229,8 @@ template <class T>
 [[gnu::always_inline]] inline SineCosine<T> sine_cosine_of_reduced(const Angle<T>& angle) {
     using N = Numbers<T>;
     const Vector<T> z = angle.r * angle.r;
-    Vector<T> s = broadcast<T>((N::sin_terms % 2 == 1 ? 1 : -1) / factorial(2 * N::sin_terms - 1));
-    for (int k = N::sin_terms - 2; k >= 1; --k) s = s * z + static_cast<T>((k % 2 == 0 ? 1 : -1) / factorial(2 * k + 1));
-    const Vector<T> sine = angle.r + angle.r * z * s;
-    Vector<T> c = broadcast<T>((N::cos_terms % 2 == 1 ? 1 : -1) / factorial(2 * N::cos_terms - 2));
-    for (int k = N::cos_terms - 2; k >= 2; --k) c = c * z + static_cast<T>((k % 2 == 0 ? 1 : -1) / factorial(2 * k));
+    const Vector<T> sine = angle.r + angle.r * z * polynomial<T, 1, N::sin_terms - 1>(series<T>.sin, z);
+    const Vector<T> c = polynomial<T, 2, N::cos_terms - 1>(series<T>.cos, z);
     const Vector<T> half = z * T(0.5);
     const Vector<T> w = T{1} - half;
     const Vector<T> cosine = w + (((T{1} - w) - half) + z * z * c);
@@ -258,8 +283,8 @@ template <class T>
 
 // e^(x^2) (1 - erf x) as a polynomial in 2 / (2 + x) - middle, interpolated at Chebyshev points on [1, 4] and [1, 6]; relative errors 9e-10, 3e-16.
 constexpr double erfc_middle_float = 0.5, erfc_middle_double = 0.45833333333333333333;
-constexpr double erfc_float[] = {0.255395676251903354,  0.854371695228686042,  0.966632844362897812,  0.631828186180267935,
-                                 0.0597142616208481559, -0.223835373235198642, -0.0535417583135107701, 0.120852433163171017};
+constexpr float erfc_float[] = {0.255395676251903354F,  0.854371695228686042F,  0.966632844362897812F,  0.631828186180267935F,
+                                 0.0597142616208481559F, -0.223835373235198642F, -0.0535417583135107701F, 0.120852433163171017F};
 constexpr double erfc_double[] = {0.221429540229931835,   0.777089126596919896,   0.888435542596118423,   0.618078370241265682,
                                   0.104649676568714723,   -0.205861742325997549,  -0.0897788762338268926, 0.11621381299821865,
                                   0.0460736288458640818,  -0.0947548298248593367, -0.00385501836310450706, 0.0817994412234516854,
@@ -271,16 +296,17 @@ template <class T>
     constexpr bool is_float = sizeof(T) == 4;
     // Below 1: the Taylor series.
     const Vector<T> z = x * x;
-    Vector<T> p = broadcast<T>(0);
-    for (int k = N::erf_terms - 1; k >= 1; --k) p = p * z + static_cast<T>((k % 2 == 0 ? 1 : -1) * two_over_root_pi / (factorial(k) * (2 * k + 1)));
+    const Vector<T> p = polynomial<T, 1, N::erf_terms - 1>(series<T>.erf, z);
     const Vector<T> near = x + x * (static_cast<T>(two_over_root_pi - 1.0) + z * p);
     // From 1 on: 1 - (1 - erf), whose subtrahend is at most 0.16.
     Vector<T> size = magnitude<T>(x);
     size = size > N::erf_highest ? broadcast<T>(N::erf_highest) : size;
     const Vector<T> t = T{2} / (size + T{2}) - static_cast<T>(is_float ? erfc_middle_float : erfc_middle_double);
-    Vector<T> g = broadcast<T>(0);
-    constexpr int terms = is_float ? 8 : 16;
-    for (int k = terms - 1; k >= 0; --k) g = g * t + static_cast<T>(is_float ? erfc_float[k & 7] : erfc_double[k]);
+    Vector<T> g;
+    if constexpr (is_float)
+        g = polynomial<T, 0, 7>(erfc_float, t);
+    else
+        g = polynomial<T, 0, 15>(erfc_double, t);
     const Vector<T> far = with_sign_of<T>(T{1} - exponential<T>(-size * size) * g, x);
     return size < T{1} ? near : far;
 }
@@ -317,7 +343,7 @@ template <class T>
 void sinc_derivative(int n, const T* x, T* y, std::int64_t count) {
     constexpr int most_terms = 64;
     const T limit = n == 0 ? T{0} : static_cast<T>(1 + n / 2.718281828459045);
-    T series[most_terms];
+    T coefficients[most_terms];
     const int first = (n + 1) / 2;
     const int wanted = Numbers<T>::sinc_terms + n / 2;
     const int terms = n == 0 ? 1 : (wanted < most_terms ? wanted : most_terms);
@@ -325,12 +351,12 @@ void sinc_derivative(int n, const T* x, T* y, std::int64_t count) {
     for (int k = 0; k < terms; ++k) {
         const int degree = 2 * (first + k) - n;
         if (degree >= 2) inverse_factorial /= static_cast<double>(degree) * (degree - 1);
-        series[k] = static_cast<T>(((first + k) % 2 == 0 ? 1 : -1) * inverse_factorial / (2 * (first + k) + 1));
+        coefficients[k] = static_cast<T>(((first + k) % 2 == 0 ? 1 : -1) * inverse_factorial / (2 * (first + k) + 1));
     }
     each_vector<T>(x, y, count, [&](Vector<T> v) {
         const Vector<T> z = v * v;
-        Vector<T> small = broadcast<T>(static_cast<double>(series[terms - 1]));
-        for (int k = terms - 2; k >= 0; --k) small = small * z + series[k];
+        Vector<T> small = broadcast<T>(coefficients[terms - 1]);
+        for (int k = terms - 2; k >= 0; --k) small = small * z + coefficients[k];
         if (n % 2 == 1) small *= v;
         const SineCosine<T> s = sine_cosine<T>(v);
         const Vector<T> inverse = T{1} / v;
