@@ -140,6 +140,7 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
     data->program = simplified(with_harmonic_chains(program));
     data->spaces = row_spaces(program);
     data->isa = options.instruction_set.value_or(default_instruction_set());
+    require_available(data->isa);
 
     const std::size_t inputs = program.inputs.size(), count = inputs + program.outputs.size();
     data->dtypes = options.dtypes.empty() ? std::vector<DType>(count, DType::float32) : options.dtypes;

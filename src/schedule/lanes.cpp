@@ -185,14 +185,18 @@ std::string space_of(const Program& program, const Node& node) {
     return std::get<PolynomialNode>(node).polynomial.rows;
 }
 
-bool suits_lanes(const Program& program, const Node& node) {
-    if (space_of(program, node).empty()) return false;
-    if (const auto* function = std::get_if<FunctionNode>(&node)) return program.values[at(function->input)].size() <= widest_function;
-    const auto& [polynomial, arguments] = std::get<PolynomialNode>(node);
+std::optional<std::int64_t> lanes_work(const Program& program, const Node& node) {
+    if (space_of(program, node).empty()) return std::nullopt;
+    if (const auto* function = std::get_if<FunctionNode>(&node)) {
+        const std::int64_t numbers = program.values[at(function->input)].size();
+        return numbers <= widest_function ? std::optional(numbers) : std::nullopt;
+    }
+    const Polynomial& polynomial = std::get<PolynomialNode>(node).polynomial;
     std::int64_t shared = 0;
     for (const Operand& operand : polynomial.operands)
         if (operand.rows.kind == Addressing::Kind::shared) shared += operand.size();
-    return shared <= most_shared_numbers && lanes_size(polynomial).possible;
+    const LanesSize size = lanes_size(polynomial);
+    return size.possible && shared <= most_shared_numbers ? std::optional(size.terms) : std::nullopt;
 }
 
 LanesCode::LanesCode(const Program& program, std::span<const Node* const> nodes, const std::vector<int>& stored) : stored_(stored) {

@@ -1,6 +1,7 @@
 #pragma once
 // Runs of nodes with few numbers per row, as one tape that works on many rows at a time, one in each vector lane (run/kernels/lanes.hpp).
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,8 +12,9 @@
 
 namespace clebsch {
 
-/// Whether a node suits a tape: a polynomial whose operands are addressed `each` (outputs too) or `shared` and small, or a function of a small value.
-bool suits_lanes(const Program& program, const Node& node);
+/// Multiply-adds and functions per row of a node that suits a tape: a polynomial whose operands are addressed `each` (outputs too) or `shared` and small,
+/// or a function of a small value. Nothing for others.
+std::optional<std::int64_t> lanes_work(const Program& program, const Node& node);
 /// Row space of a node: a polynomial's iteration space, a function's space.
 std::string space_of(const Program& program, const Node& node);
 

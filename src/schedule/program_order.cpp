@@ -1,11 +1,15 @@
 #include "schedule/program_order.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "schedule/lanes.hpp"
 
 namespace clebsch {
 namespace {
+
+/// Longer tapes take long to make, and their slots leave the first-level cache.
+constexpr std::int64_t most_work = 16384;
 
 std::size_t at(int position) { return static_cast<std::size_t>(position); }
 
@@ -22,7 +26,7 @@ class Order {
    public:
     Order(const Program& program, bool fuse) : program_(program), ready_(program.values.size(), false), done_(program.nodes.size(), false) {
         for (const int input : program.inputs) ready_[at(input)] = true;
-        for (const Node& node : program.nodes) suits_.push_back(fuse && suits_lanes(program, node));
+        for (const Node& node : program.nodes) work_.push_back(fuse ? lanes_work(program, node) : std::nullopt);
     }
 
     std::vector<NodeGroup> run() {
@@ -55,17 +59,20 @@ class Order {
         for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
             if (!can_run(n)) continue;
             first = std::min(first, n);
-            if (suits_[n]) first_suited = std::min(first_suited, n);
+            if (work_[n]) first_suited = std::min(first_suited, n);
         }
         if (first_suited == program_.nodes.size()) {
             take(group, first);
             return group;
         }
         const std::string space = space_of(program_, program_.nodes[first_suited]);
+        std::int64_t work = 0;
         for (bool found = true; found;) {
             found = false;
             for (std::size_t n = first_suited; n < program_.nodes.size(); ++n) {
-                if (!suits_[n] || !can_run(n) || space_of(program_, program_.nodes[n]) != space) continue;
+                if (!work_[n] || !can_run(n) || space_of(program_, program_.nodes[n]) != space) continue;
+                if (!group.nodes.empty() && work + *work_[n] > most_work) continue;
+                work += *work_[n];
                 take(group, n);
                 found = true;
             }
@@ -91,7 +98,8 @@ class Order {
     }
 
     const Program& program_;
-    std::vector<bool> suits_, ready_, done_;
+    std::vector<std::optional<std::int64_t>> work_;     ///< of nodes that suit a tape
+    std::vector<bool> ready_, done_;
     std::vector<NodeGroup> groups_;
 };
 

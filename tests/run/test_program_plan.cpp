@@ -148,6 +148,13 @@ TEST_CASE("a launch with wrong arrays is refused by name, before anything is wri
     CHECK_THROWS_AS(ProgramPlan(program, {.fuse = false}).workspace_bytes(rows, 1), Error);
 }
 
+TEST_CASE("an instruction set that cannot run here is refused whatever the program's nodes are") {
+    std::vector<InstructionSet> missing = {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::neon};
+    for (const InstructionSet isa : available_instruction_sets()) std::erase(missing, isa);
+    REQUIRE(!missing.empty());      // no machine is both x86-64 and aarch64
+    for (const InstructionSet isa : missing) CHECK_THROWS_AS(ProgramPlan(normalized_harmonics("0e+1o"), {.instruction_set = isa}), Error);
+}
+
 TEST_CASE("work counts every argument's bytes once and the multiply-adds of all steps") {
     const std::vector<std::int64_t> rows = {1000};
     const Work harmonics = ProgramPlan(normalized_harmonics("0e+1o+2e+3o")).work(rows);
