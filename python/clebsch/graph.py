@@ -55,8 +55,8 @@ def neighbor_graph(
         raise ClebschError(f"positions: expected shape (atoms, 3), got {points.shape}")
     atoms = points.shape[0]
     batch = None if structure is None else np.ascontiguousarray(structure, dtype=np.int64)
-    if batch is not None and batch.shape != (atoms,):
-        raise ClebschError(f"structure: expected shape ({atoms},), got {batch.shape}")
+    if batch is not None and (batch.shape != (atoms,) or (atoms and np.asarray(structure).dtype.kind not in "iu")):
+        raise ClebschError(f"structure: expected {atoms} integers, got {np.asarray(structure).dtype.name} {batch.shape}")
     structures = 1
     cells = flags = None
     if cell is not None:
@@ -69,7 +69,10 @@ def neighbor_graph(
     if cells is not None and cells.shape[0] != structures:
         raise ClebschError(f"cell: expected {structures} cells (from structure), got {cells.shape[0]}")
     if periodic is not None:
-        flags = np.ascontiguousarray(np.broadcast_to(np.asarray(periodic, dtype=bool), (structures, 3)), dtype=np.int32)
+        given = np.asarray(periodic, dtype=bool)
+        if given.shape not in ((), (3,), (structures, 3)):
+            raise ClebschError(f"periodic: expected shape (3,) or ({structures}, 3), got {given.shape}")
+        flags = np.ascontiguousarray(np.broadcast_to(given, (structures, 3)), dtype=np.int32)
     options = lib.GraphOptions(
         size=sizeof(lib.GraphOptions),
         positions=points.ctypes.data,

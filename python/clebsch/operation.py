@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import weakref
 from collections.abc import Mapping
 from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, sizeof
@@ -148,10 +149,10 @@ class Operation:
     def _plans(self) -> dict[Any, Plan]:
         return {}
 
-    def __call__(self, rows: Mapping[str, int] | None = None, **arrays: np.ndarray) -> Any:
+    def __call__(self, /, rows: Mapping[str, int] | None = None, **arrays: np.ndarray) -> Any:
         """Runs on arrays by name (operands and indices); the dtype is that of the inputs. One output: an array; several: a dict."""
         names = [
-            _dtype_name(np.asarray(arrays[operand.name])) if operand.name in arrays else "float32" for operand in self.operands
+            _dtype_name(operand.name, arrays[operand.name]) if operand.name in arrays else "float32" for operand in self.operands
         ]
         compute = "float64" if "float64" in names else next(iter(names), "float32")
         key = tuple(name if operand.name in arrays else compute for operand, name in zip(self.operands, names, strict=True))
@@ -161,10 +162,13 @@ class Operation:
 
     def reference(self, rows: Mapping[str, int] | None = None, **arrays: np.ndarray) -> Any:
         """The slow evaluator that defines the meaning, in extended precision, on float64 arrays."""
-        doubles = {
-            name: array if np.asarray(array).dtype.kind in "iu" else np.asarray(array, dtype=np.float64)
-            for name, array in arrays.items()
-        }
+        doubles = dict(arrays)
+        for operand in self.inputs:
+            if operand.name in arrays:
+                array = np.asarray(arrays[operand.name])
+                if array.dtype.kind not in "fiu":
+                    raise ClebschError(f"{operand.name}: expected real numbers, got {array.dtype.name}")
+                doubles[operand.name] = array.astype(np.float64)
         call_data = _CallData(self, ("float64",) * len(self.operands), rows, doubles, None)
         call("clebsch_evaluate_reference", self._handle, byref(call_data.call))
         return call_data.result()
@@ -235,13 +239,13 @@ class Plan:
         return result.value
 
     def __call__(
-        self, rows: Mapping[str, int] | None = None, out: Mapping[str, np.ndarray] | None = None, **arrays: np.ndarray
+        self, /, rows: Mapping[str, int] | None = None, out: Mapping[str, np.ndarray] | None = None, **arrays: np.ndarray
     ) -> Any:
         """Runs on arrays by name. `rows` gives the sizes of spaces that no input shows; `out` takes arrays to write into."""
         return self.bind(rows, out, **arrays)()
 
     def bind(
-        self, rows: Mapping[str, int] | None = None, out: Mapping[str, np.ndarray] | None = None, **arrays: np.ndarray
+        self, /, rows: Mapping[str, int] | None = None, out: Mapping[str, np.ndarray] | None = None, **arrays: np.ndarray
     ) -> BoundCall:
         """A call whose arrays are checked once: calling it runs on what the arrays hold then, into the same outputs."""
         return BoundCall(self, _CallData(self.operation, self.dtypes, rows, arrays, out))
@@ -263,15 +267,50 @@ class BoundCall:
 
     def __call__(self) -> Any:
         """Runs; one output: its array, several: a dict. The arrays are the same every time."""
+        self._data.refresh()
         call("clebsch_launch", self._plan._handle, self._call)
         return self._result
 
 
-def _dtype_name(array: np.ndarray) -> str:
-    name = array.dtype.name
+def _dtype_name(operand: str, array: np.ndarray) -> str:
+    name = np.asarray(array).dtype.name
     if name not in DTYPES:
-        raise ClebschError(f"expected float32, float64 or float16 (bfloat16 as uint16 through a plan), got {name}")
+        raise ClebschError(f"{operand}: expected float32, float64 or float16 (bfloat16 as uint16 through a plan), got {name}")
     return name
+
+
+def _row_count(space: str, count: object) -> int:
+    try:
+        number = operator.index(count)  # type: ignore[arg-type]
+    except TypeError:
+        raise ClebschError(f"rows: expected an integer for space {space!r}, got {count!r}") from None
+    if not 0 <= number < 2**63:
+        raise ClebschError(f"rows: expected 0 to 2^63 - 1 for space {space!r}, got {number}")
+    return number
+
+
+def _index_array(name: str, array: np.ndarray) -> np.ndarray:
+    """A contiguous int32 or int64 array in this machine's byte order."""
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise ClebschError(f"{name}: expected a 1-D integer array, got {array.dtype.name} {array.shape}")
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise ClebschError(f"{name}: expected -1 or a row, got {array.max()}")
+    if array.dtype not in (np.int32, np.int64):
+        array = array.astype(np.int64)
+    return np.require(array, requirements="CA")
+
+
+def _can_be_passed(array: np.ndarray) -> bool:
+    """Whether the library can use the array as it is: aligned rows of contiguous numbers, none overlapping another."""
+    if array.size == 0:
+        return True
+    rows, columns = array.shape
+    row_stride, stride = array.strides
+    return (
+        array.flags.aligned
+        and (columns == 1 or stride == array.itemsize)
+        and (rows == 1 or (row_stride % array.itemsize == 0 and row_stride >= columns * array.itemsize))
+    )
 
 
 class _CallData:
@@ -286,6 +325,10 @@ class _CallData:
         out: Mapping[str, np.ndarray] | None,
     ) -> None:
         self.operation = operation
+        for mapping, name in ((rows, "rows"), (out, "out")):
+            if mapping is not None and not isinstance(mapping, Mapping):
+                what = type(mapping).__name__
+                raise ClebschError(f"{name}: expected a mapping by name, got {what} (an operand cannot have this name)")
         out = out or {}
         known = {operand.name for operand in operation.inputs} | {index.name for index in operation.indices}
         for name in arrays:
@@ -294,7 +337,7 @@ class _CallData:
         for name in out:
             if name not in {operand.name for operand in operation.outputs}:
                 raise ClebschError(f"out: no output {name!r}")
-        sizes: dict[str, tuple[int, str]] = {space: (int(count), "rows") for space, count in (rows or {}).items()}
+        sizes: dict[str, tuple[int, str]] = {space: (_row_count(space, count), "rows") for space, count in (rows or {}).items()}
         for space in sizes:
             if space not in operation.spaces:
                 raise ClebschError(f"rows: no space {space!r}; there are {', '.join(operation.spaces)}")
@@ -306,20 +349,20 @@ class _CallData:
             sizes.setdefault(space, (count, source))
 
         self.arrays: dict[str, np.ndarray] = {}
+        self._copies: list[tuple[np.ndarray, np.ndarray]] = []  # (copy, what the caller gave)
         for index in operation.indices:
-            array = self._take(arrays, index.name, "index")
-            if array.dtype.kind not in "iu" or array.ndim != 1:
-                raise ClebschError(f"{index.name}: expected a 1-D integer array, got {array.dtype.name} {array.shape}")
-            if array.dtype.name not in ("int32", "int64"):
-                array = array.astype(np.int64)
-            self.arrays[index.name] = np.ascontiguousarray(array)
-            learn(index.source, array.shape[0], index.name)
+            given = self._take(arrays, index.name, "index")
+            self._keep(index.name, _index_array(index.name, given), given)
+            learn(index.source, self.arrays[index.name].shape[0], index.name)
         for operand, dtype in zip(operation.operands, dtypes, strict=True):
             if operand.is_output and operand.name not in out:
                 continue
             array = self._take(out if operand.is_output else arrays, operand.name, "operand")
+            if operand.is_output and array is not out[operand.name]:
+                raise ClebschError(f"{operand.name}: out must be a NumPy array, got {type(out[operand.name]).__name__}")
             if array.dtype != _STORAGE[dtype]:
-                raise ClebschError(f"{operand.name}: expected dtype {dtype}, got {array.dtype.name}")
+                order = "" if array.dtype.isnative else " of the other byte order"
+                raise ClebschError(f"{operand.name}: expected dtype {dtype}, got {array.dtype.name}{order}")
             if operand.space is None and array.shape == (operand.row_size,):
                 array = array[None]
             if array.ndim != 2 or array.shape[1] != operand.row_size or (operand.space is None and array.shape[0] != 1):
@@ -327,13 +370,16 @@ class _CallData:
                 raise ClebschError(
                     f"{operand.name}: expected shape ({where}, {operand.row_size}) for {operand.segments}, got {array.shape}"
                 )
-            if array.strides[1] != array.itemsize or array.strides[0] % array.itemsize or array.strides[0] < 0:
+            if not _can_be_passed(array):
                 if operand.is_output:
-                    raise ClebschError(f"{operand.name}: out must have contiguous rows, got strides {array.strides}")
-                array = np.ascontiguousarray(array)
+                    raise ClebschError(
+                        f"{operand.name}: out must have aligned, contiguous rows that do not overlap, got strides {array.strides}"
+                    )
+                self._keep(operand.name, np.array(array, order="C"), array)
+            else:
+                self.arrays[operand.name] = array
             if operand.is_output and not array.flags.writeable:
                 raise ClebschError(f"{operand.name}: out is read-only")
-            self.arrays[operand.name] = array
             if operand.space is not None:
                 learn(operand.space, array.shape[0], operand.name)
         for space in operation.spaces:
@@ -346,6 +392,16 @@ class _CallData:
                 self.arrays[operand.name] = np.empty((count, operand.row_size), dtype=_STORAGE[dtype])
         self._lay_out(dtypes)
 
+    def _keep(self, name: str, passed: np.ndarray, given: np.ndarray) -> None:
+        self.arrays[name] = passed
+        if passed is not given:
+            self._copies.append((passed, given))
+
+    def refresh(self) -> None:
+        """Copies again what the library cannot read in place: the caller may have changed it since."""
+        for copy, given in self._copies:
+            np.copyto(copy, given, casting="unsafe")
+
     @staticmethod
     def _take(arrays: Mapping[str, np.ndarray], name: str, what: str) -> np.ndarray:
         if name not in arrays:
@@ -357,7 +413,7 @@ class _CallData:
         self.buffers = (lib.Buffer * len(operation.operands))()
         for buffer, operand, dtype in zip(self.buffers, operation.operands, dtypes, strict=True):
             array = self.arrays[operand.name]
-            stride = array.strides[0] // array.itemsize if array.shape[0] > 1 else 0
+            stride = array.strides[0] // array.itemsize if array.shape[0] > 1 and array.size else 0
             buffer.data, buffer.dtype, buffer.rows, buffer.row_stride = (
                 array.ctypes.data,
                 DTYPES[dtype],

@@ -58,8 +58,10 @@ def test_one_atom_and_no_atoms() -> None:
         {"positions": np.zeros((1, 3)), "cutoff": 1.0, "cell": np.zeros((3, 3))},
         {"positions": np.zeros((1, 3)), "cutoff": 1.0, "cell": np.eye(2)},
         {"positions": np.zeros((2, 3)), "cutoff": 1.0, "structure": np.array([1, 0])},
+        {"positions": np.zeros((2, 3)), "cutoff": 1.0, "structure": np.array([0.0, 0.5])},
+        {"positions": np.zeros((2, 3)), "cutoff": 1.0, "cell": np.eye(3), "periodic": [True, False]},
     ],
 )
 def test_bad_structures_are_refused(arguments: dict) -> None:
-    with pytest.raises(ValueError, match="expected|cell|position|cutoff|structure"):
+    with pytest.raises(ValueError, match="^(positions|cell|neighbour list|structure|periodic)"):
         clebsch.neighbor_graph(**arguments)

@@ -186,6 +186,99 @@ def test_bad_calls_name_the_operand(case: str) -> None:
         operation(**arrays)
 
 
+def shifted(array: np.ndarray) -> np.ndarray:
+    """The same numbers at an address that is no multiple of their size."""
+    memory = np.zeros(array.nbytes + 1, np.uint8)
+    result = np.frombuffer(memory.data, dtype=array.dtype, count=array.size, offset=1).reshape(array.shape)
+    result[:] = array
+    return result
+
+
+def windows(array: np.ndarray) -> np.ndarray:
+    """Rows that overlap in memory."""
+    return np.lib.stride_tricks.sliding_window_view(array.ravel(), array.shape[1])[: len(array)]
+
+
+VIEWS = {
+    "one row for all": ("y", lambda a: np.broadcast_to(a[:1], a.shape)),
+    "overlapping rows": ("y", windows),
+    "reversed rows": ("y", lambda a: a[::-1]),
+    "other order": ("y", np.asfortranarray),
+    "misaligned": ("y", shifted),
+    "integers of the other byte order": ("sender", lambda a: a.astype(a.dtype.newbyteorder())),
+    "short integers of the other byte order": ("sender", lambda a: a.astype(">i4")),
+    "bytes": ("sender", lambda a: a.astype(np.int8)),
+    "reversed integers": ("sender", lambda a: a[::-1]),
+    "misaligned integers": ("sender", shifted),
+}
+
+
+@pytest.mark.parametrize("case", VIEWS)
+def test_any_view_of_memory_gives_what_a_copy_gives(case: str) -> None:
+    name, view = VIEWS[case]
+    operation = convolution()
+    arrays = inputs(operation)
+    seen = view(arrays[name])
+    copied = operation.reference({"node": NODES}, **{**arrays, name: np.array(seen, dtype=arrays[name].dtype)})
+    arrays[name] = seen
+    assert error(operation(**arrays), copied) < 1e-13
+    assert error(operation.reference({"node": NODES}, **arrays), copied) < 1e-15
+
+
+def test_a_bound_call_sees_changes_of_arrays_it_had_to_copy() -> None:
+    operation = convolution()
+    arrays = inputs(operation)
+    arrays["x"] = arrays["x"][::-1]
+    bound = operation.plan("float64").bind(**arrays)
+    first = bound().copy()
+    arrays["x"] *= 2
+    assert error(bound(), 2 * first) < 1e-15
+
+
+def test_outputs_that_cannot_be_written_in_place_are_refused() -> None:
+    plan = convolution().plan("float64")
+    arrays = inputs(plan.operation)
+    right = np.zeros((NODES, plan.operation.outputs[0].row_size))
+    fixed = right.copy()
+    fixed.flags.writeable = False
+    one_row = np.lib.stride_tricks.as_strided(right, right.shape, (0, right.itemsize))
+    for wrong in (right[::-1], np.asfortranarray(right), shifted(right), one_row, fixed, right.tolist(), arrays["x"], None):
+        with pytest.raises(clebsch.ClebschError, match="^out: "):
+            plan(out={"out": wrong}, **arrays)
+    assert plan(out={"out": right}, **arrays) is right
+
+
+def test_an_output_without_components_may_be_given() -> None:
+    plan = clebsch.build("full_product", in1="2x1o", in2="0x1o").plan("float64")
+    assert plan(out={"out": np.zeros((8, 0))[:5]}, x=np.ones((5, 6)), y=np.ones((5, 0))).shape == (5, 0)
+
+
+BAD_ROWS = {"half": 6.5, "word": "6", "nothing": None, "negative": -1, "beyond 64 bits": 2**64 + NODES}
+
+
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_bad_row_counts_are_refused(case: str) -> None:
+    operation = convolution().jvp("y", "weights")
+    with pytest.raises(clebsch.ClebschError, match="^rows: .*'node'"):
+        operation({"node": BAD_ROWS[case]}, **inputs(convolution()))
+
+
+def test_errors_of_dtypes_name_the_operand() -> None:
+    operation = convolution()
+    arrays = inputs(operation)
+    for name, wrong, message in (
+        ("x", arrays["x"].astype(np.int64), "^x: .*int64"),
+        ("x", arrays["x"].astype(">f8"), "^x: .*byte order"),
+        ("sender", np.full(EDGES, 2**64 - 1, np.uint64), "^sender: .*18446744073709551615"),
+    ):
+        with pytest.raises(clebsch.ClebschError, match=message):
+            operation(**{**arrays, name: wrong})
+    with pytest.raises(clebsch.ClebschError, match="^x: .*complex"):
+        operation.reference({"node": NODES}, **{**arrays, "x": arrays["x"] + 1j})
+    with pytest.raises(clebsch.ClebschError, match="^out: expected a mapping"):
+        operation.plan("float64")(out=arrays["x"], **arrays)
+
+
 def test_bad_descriptions_are_refused() -> None:
     with pytest.raises(clebsch.ClebschError, match="line"):
         clebsch.Operation("clebsch polynomial 0\nnonsense")
