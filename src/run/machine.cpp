@@ -68,13 +68,13 @@ std::vector<InstructionSet> compiled_sets() {
         InstructionSet::baseline,
 #endif
 #if defined(CLEBSCH_HAS_NEON)
-        InstructionSet::neon,
+            InstructionSet::neon,
 #endif
 #if defined(CLEBSCH_HAS_AVX2)
-        InstructionSet::avx2,
+            InstructionSet::avx2,
 #endif
 #if defined(CLEBSCH_HAS_AVX512)
-        InstructionSet::avx512,
+            InstructionSet::avx512,
 #endif
     };
 }
@@ -107,10 +107,8 @@ MachineInfo machine_info() {
     const bool forced = variable != nullptr && *variable != '\0';
     for (const InstructionSet isa : compiled_sets()) {
         InstructionSetStatus status{isa, std::ranges::find(usable, isa) != usable.end(), isa == chosen, {}};
-        if (!status.usable)
-            status.why = "this processor or its operating system lacks it";
-        else if (status.chosen)
-            status.why = forced ? "asked for by CLEBSCH_INSTRUCTION_SET" : "the best that can run here";
+        if (!status.usable) status.why = "this processor or its operating system lacks it";
+        else if (status.chosen) status.why = forced ? "asked for by CLEBSCH_INSTRUCTION_SET" : "the best that can run here";
         info.compiled.push_back(std::move(status));
     }
     return info;

@@ -10,23 +10,23 @@ namespace clebsch {
 
 struct InstructionSetStatus {
     InstructionSet isa{};
-    bool usable = false;            ///< by this processor and operating system
-    bool chosen = false;            ///< default_instruction_set()
+    bool usable = false;  ///< by this processor and operating system
+    bool chosen = false;  ///< default_instruction_set()
     std::string why;
 };
 
 struct LibraryStatus {
     std::string name, purpose;
     bool found = false;
-    std::string text;               ///< where, or why not
+    std::string text;  ///< where, or why not
 };
 
 struct MachineInfo {
-    std::string processor;                              ///< its own name, or the architecture's
-    int processors = 1;                                 ///< this process may run on
-    std::int64_t last_level_cache_bytes = 0;            ///< 0: not known
-    std::int64_t free_memory_bytes = 0;                 ///< 0: not known
-    std::vector<InstructionSetStatus> compiled;         ///< sets in this library, best last
+    std::string processor;                       ///< its own name, or the architecture's
+    int processors = 1;                          ///< this process may run on
+    std::int64_t last_level_cache_bytes = 0;     ///< 0: not known
+    std::int64_t free_memory_bytes = 0;          ///< 0: not known
+    std::vector<InstructionSetStatus> compiled;  ///< sets in this library, best last
 };
 
 /// Reads /proc and /sys; what cannot be read stays empty. Throws Error only for a CLEBSCH_INSTRUCTION_SET that cannot be used.

@@ -28,17 +28,15 @@ double multiply_adds_per_second(InstructionSet isa, const ParallelFor& parallel_
         std::unique_ptr<std::int64_t[]> counts(new std::int64_t[static_cast<std::size_t>(threads)]());
         const auto start = std::chrono::steady_clock::now();
         for_each_task(parallel_for, threads, [&](std::int64_t task) {
-            T numbers[2] = {T(0.5), T(1)};      // sums go to 2 and stay there
+            T numbers[2] = {T(0.5), T(1)};  // sums go to 2 and stay there
             counts[static_cast<std::size_t>(task)] = spin(rounds, numbers);
         });
         const double seconds = seconds_since(start);
         std::int64_t count = 0;
         for (int t = 0; t < threads; ++t) count += counts[static_cast<std::size_t>(t)];
         constexpr double enough = 0.01;
-        if (seconds < enough)
-            rounds *= seconds < enough / 10 ? 10 : 2;
-        else
-            best = std::max(best, static_cast<double>(count) / seconds);
+        if (seconds < enough) rounds *= seconds < enough / 10 ? 10 : 2;
+        else best = std::max(best, static_cast<double>(count) / seconds);
     }
     return best;
 }
@@ -48,7 +46,9 @@ struct Free {
 };
 std::unique_ptr<std::byte, Free> pages(std::int64_t bytes) {
     auto* memory = static_cast<std::byte*>(std::aligned_alloc(4096, static_cast<std::size_t>(bytes)));
-    if (memory == nullptr) throw Error(ErrorKind::unsupported, "no memory for arrays of " + std::to_string(bytes) + " bytes, which the copy bandwidth is measured on");
+    if (memory == nullptr)
+        throw Error(ErrorKind::unsupported,
+                    "no memory for arrays of " + std::to_string(bytes) + " bytes, which the copy bandwidth is measured on");
     return std::unique_ptr<std::byte, Free>(memory);
 }
 
@@ -57,10 +57,11 @@ double copied_bytes_per_second(std::int64_t bytes, const ParallelFor& parallel_f
     const std::int64_t tasks = std::max(1, parallel_for.threads), share = bytes / tasks;
     const auto each_share = [&](auto&& body) {
         for_each_task(parallel_for, tasks, [&](std::int64_t task) {
-            body(from.get() + task * share, to.get() + task * share, static_cast<std::size_t>(task + 1 == tasks ? bytes - task * share : share));
+            body(from.get() + task * share, to.get() + task * share,
+                 static_cast<std::size_t>(task + 1 == tasks ? bytes - task * share : share));
         });
     };
-    each_share([](std::byte* a, std::byte* b, std::size_t size) {       // pages come into being near who uses them
+    each_share([](std::byte* a, std::byte* b, std::size_t size) {  // pages come into being near who uses them
         std::memset(a, 1, size);
         std::memset(b, 2, size);
     });
@@ -90,8 +91,9 @@ MeasuredPeaks measure_peaks(const PeakOptions& options, const ParallelFor& paral
     }
     measured.copy_bytes = std::max<std::int64_t>(1, size / 4096) * 4096;
     measured.peaks.copy_bytes_per_second = copied_bytes_per_second(measured.copy_bytes, parallel_for);
-    measured.peaks.multiply_adds_per_second = options.compute == DType::float64 ? multiply_adds_per_second<double>(options.isa, parallel_for)
-                                                                                : multiply_adds_per_second<float>(options.isa, parallel_for);
+    measured.peaks.multiply_adds_per_second = options.compute == DType::float64
+                                                  ? multiply_adds_per_second<double>(options.isa, parallel_for)
+                                                  : multiply_adds_per_second<float>(options.isa, parallel_for);
     return measured;
 }
 

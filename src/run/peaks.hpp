@@ -14,16 +14,17 @@ struct MeasuredPeaks {
     int threads = 1;
     InstructionSet isa{};
     DType compute = DType::float32;
-    std::int64_t copy_bytes = 0;                ///< of each of the two arrays of the copy
-    std::int64_t last_level_cache_bytes = 0;    ///< 0: not known
+    std::int64_t copy_bytes = 0;              ///< of each of the two arrays of the copy
+    std::int64_t last_level_cache_bytes = 0;  ///< 0: not known
     /// Whether the copy went through memory rather than the last-level cache: each array is larger than the cache.
     bool beyond_cache() const { return copy_bytes > last_level_cache_bytes; }
 };
 
 struct PeakOptions {
-    DType compute = DType::float32;             ///< float32 or float64
+    DType compute = DType::float32;  ///< float32 or float64
     InstructionSet isa{};
-    std::int64_t copy_bytes = 0;                ///< 0: an array 1.25 times as large as the last-level cache, at least 128 MB, at most an eighth of free memory
+    std::int64_t copy_bytes =
+        0;  ///< 0: an array 1.25 times as large as the last-level cache, at least 128 MB, at most an eighth of free memory
 };
 
 /// The best of a few runs of each, with as many tasks as `parallel_for` has threads. Takes some 0.3 s and twice copy_bytes of memory.

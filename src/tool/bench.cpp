@@ -24,8 +24,9 @@ namespace clebsch::tool {
 namespace {
 
 /// What section B of the field's tables and our own targets are about; the rest is named explicitly or by --all.
-const std::vector<std::string> usual_problems = {"mace-large",    "nequix-main",           "sevennet-l3i5-main", "nequip-lips", "tetris-poly-2",
-                                                 "tetris-poly-2-per-row", "linear-128", "harmonics-3",        "harmonics-6", "symmetric-contraction-128"};
+const std::vector<std::string> usual_problems = {
+    "mace-large",  "nequix-main", "sevennet-l3i5-main",       "nequip-lips", "tetris-poly-2", "tetris-poly-2-per-row", "linear-128",
+    "harmonics-3", "harmonics-6", "symmetric-contraction-128"};
 
 struct Arguments {
     std::vector<std::string> problems;
@@ -74,15 +75,17 @@ Description with_layout(Description description, Layout layout) {
 }
 
 class Bench {
-   public:
+ public:
     explicit Bench(const Arguments& arguments) : arguments_(arguments), threads_(arguments.machine.threads) {}
 
     int run() {
         const std::vector<std::string> names = split(arguments_.passes, ',');
         for (const std::string& name : names)
-            if (name != "forward" && name != "backward" && name != "double") fail("--passes: expected forward, backward or double, got '" + name + "'");
+            if (name != "forward" && name != "backward" && name != "double")
+                fail("--passes: expected forward, backward or double, got '" + name + "'");
         if (names.empty()) fail("--passes: expected at least one of forward, backward, double");
-        if (arguments_.layout != "mul_ir" && arguments_.layout != "ir_mul") fail("--layout: expected mul_ir or ir_mul, got '" + arguments_.layout + "'");
+        if (arguments_.layout != "mul_ir" && arguments_.layout != "ir_mul")
+            fail("--layout: expected mul_ir or ir_mul, got '" + arguments_.layout + "'");
         const std::vector<Problem> problems = problems_of(arguments_);
         std::optional<Graph> graph;
         if (!arguments_.structure.empty()) {
@@ -90,22 +93,34 @@ class Bench {
             std::vector<Structure> structures;
             for (const XyzFrame& frame : read_xyz(arguments_.structure)) structures.push_back(frame.structure);
             graph = build_graph(structures, {.cutoff = arguments_.cutoff});
-            report_.fact("structure", "structure", arguments_.structure + ": " + std::to_string(graph->nodes) + " atoms, " + std::to_string(graph->edges()) + " edges");
+            report_.fact(
+                "structure", "structure",
+                arguments_.structure + ": " + std::to_string(graph->nodes) + " atoms, " + std::to_string(graph->edges()) + " edges");
         }
         measured_ = arguments_.machine.peaks(threads_.parallel_for());
         report_.fact("processor", "processor", machine_name());
         report_peaks(report_, measured_);
         report_.fact("dtype", "dtype", arguments_.machine.dtype);
-        Table& table = report_.table(
-            "results", "",
-            {{"problem", "problem", false}, {"pass", "pass", false}, {"rows", "rows"}, {"microseconds_per_row", "us/row"}, {"spread", "spread"}, {"gigaflops", "GFLOP/s"},
-             {"fma_share", "of FMA"}, {"gigabytes_per_second", "GB/s"}, {"copy_share", "of copy"}, {"limit_microseconds_per_row", "limit us/row"}, {"limit_share", "of limit"},
-             {"schedule", "schedule: paths by kernel", false}});
+        Table& table = report_.table("results", "",
+                                     {{"problem", "problem", false},
+                                      {"pass", "pass", false},
+                                      {"rows", "rows"},
+                                      {"microseconds_per_row", "us/row"},
+                                      {"spread", "spread"},
+                                      {"gigaflops", "GFLOP/s"},
+                                      {"fma_share", "of FMA"},
+                                      {"gigabytes_per_second", "GB/s"},
+                                      {"copy_share", "of copy"},
+                                      {"limit_microseconds_per_row", "limit us/row"},
+                                      {"limit_share", "of limit"},
+                                      {"schedule", "schedule: paths by kernel", false}});
         for (const Problem& problem : problems) measure(problem, graph, names, table);
         if (fallbacks_ > 0)
-            report_.note(std::to_string(fallbacks_) + (fallbacks_ == 1 ? " pass uses" : " passes use") + " the general kernel, which is slow: please report which.");
+            report_.note(std::to_string(fallbacks_) + (fallbacks_ == 1 ? " pass uses" : " passes use") +
+                         " the general kernel, which is slow: please report which.");
         report_.note(
-            "spread: distance between the quartiles over the median. GB/s: every array once. limit: the longer of bytes over the copy bandwidth and multiply-adds over "
+            "spread: distance between the quartiles over the median. GB/s: every array once. limit: the longer of bytes over the copy "
+            "bandwidth and multiply-adds over "
             "the FMA peak.");
         if (!schedules_.empty()) report_.text("schedules", schedules_);
         if (!arguments_.svg.empty())
@@ -114,20 +129,23 @@ class Bench {
         return exit_done;
     }
 
-   private:
+ private:
     static std::string machine_name() { return machine_info().processor; }
     std::string subtitle() const {
-        return std::to_string(measured_.threads) + (measured_.threads == 1 ? " thread, " : " threads, ") + to_text(measured_.isa) + ", " + arguments_.machine.dtype;
+        return std::to_string(measured_.threads) + (measured_.threads == 1 ? " thread, " : " threads, ") + to_text(measured_.isa) + ", " +
+               arguments_.machine.dtype;
     }
 
     void measure(const Problem& problem, const std::optional<Graph>& graph, const std::vector<std::string>& names, Table& table) {
         const auto wanted = [&](const char* name) { return std::ranges::find(names, name) != names.end(); };
-        const Description description = arguments_.layout == "ir_mul" ? with_layout(problem.description, Layout::ir_mul) : problem.description;
+        const Description description =
+            arguments_.layout == "ir_mul" ? with_layout(problem.description, Layout::ir_mul) : problem.description;
         progress_.now("preparing " + problem.label);
-        std::vector<Pass> passes = passes_of(description, split(arguments_.gradients, ','), wanted("double") ? 2 : wanted("backward") ? 1 : 0);
-        std::erase_if(passes, [&](const Pass& pass) {
-            return !wanted(pass.key == "double_backward" ? "double" : pass.key.c_str());
-        });
+        std::vector<Pass> passes = passes_of(description, split(arguments_.gradients, ','),
+                                             wanted("double")     ? 2
+                                             : wanted("backward") ? 1
+                                                                  : 0);
+        std::erase_if(passes, [&](const Pass& pass) { return !wanted(pass.key == "double_backward" ? "double" : pass.key.c_str()); });
         Topology topology;
         for (const Pass& pass : passes) {
             const Topology more = make_topology(pass.description, topology_options(arguments_.sizes, problem.kind, arguments_.quick));
@@ -140,11 +158,13 @@ class Bench {
         std::vector<std::function<void()>> tasks;
         const ParallelFor parallel_for = threads_.parallel_for();
         for (const Pass& pass : passes) {
-            workloads.push_back(std::make_unique<Workload>(pass.description, topology, arrays, WorkloadOptions{arguments_.machine.isa(), arguments_.family}));
+            workloads.push_back(std::make_unique<Workload>(pass.description, topology, arrays,
+                                                           WorkloadOptions{arguments_.machine.isa(), arguments_.family}));
             tasks.emplace_back([workload = workloads.back().get(), parallel_for] { workload->run(parallel_for); });
         }
         progress_.now("measuring " + problem.label);
-        const std::vector<Timing> timings = measure_in_turns(tasks, arguments_.seconds * (arguments_.quick ? 0.2 : 1.0) * static_cast<double>(tasks.size()), arguments_.quick ? 3 : 7);
+        const std::vector<Timing> timings = measure_in_turns(
+            tasks, arguments_.seconds * (arguments_.quick ? 0.2 : 1.0) * static_cast<double>(tasks.size()), arguments_.quick ? 3 : 7);
         for (std::size_t p = 0; p < passes.size(); ++p) add_row(problem, passes[p], *workloads[p], timings[p], table);
     }
 
@@ -155,9 +175,10 @@ class Bench {
         const std::string schedule = workload.schedule();
         if (schedule.find("general") != std::string::npos) ++fallbacks_;
         const double flops = 2 * work.multiply_adds / timing.median, moved = work.bytes / timing.median;
-        table.row({problem.label, pass.title, workload.rows(), number(timing.median * 1e6 / rows), percent(timing.spread()), number(flops * 1e-9),
-                   percent(flops / (2 * measured_.peaks.multiply_adds_per_second)), number(moved * 1e-9), percent(moved / measured_.peaks.copy_bytes_per_second),
-                   number(limit * 1e6 / rows), percent(limit / timing.median), schedule});
+        table.row({problem.label, pass.title, workload.rows(), number(timing.median * 1e6 / rows), percent(timing.spread()),
+                   number(flops * 1e-9), percent(flops / (2 * measured_.peaks.multiply_adds_per_second)), number(moved * 1e-9),
+                   percent(moved / measured_.peaks.copy_bytes_per_second), number(limit * 1e6 / rows), percent(limit / timing.median),
+                   schedule});
         points_.push_back({problem.label, pass.title, work, timing.median});
         if (arguments_.schedules) schedules_ += "\n" + problem.label + ", " + pass.title + "\n" + workload.explain();
     }
@@ -175,7 +196,9 @@ class Bench {
 int run(const Arguments& arguments) {
     if (!arguments.list) return Bench(arguments).run();
     Report report;
-    Table& table = report.table("problems", "", {{"label", "label", false}, {"kind", "kind", false}, {"published", "published as", false}, {"summary", "what", false}});
+    Table& table = report.table(
+        "problems", "",
+        {{"label", "label", false}, {"kind", "kind", false}, {"published", "published as", false}, {"summary", "what", false}});
     for (const NamedProblem& problem : named_problems())
         table.row({problem.label, problem.kind, problem.published.empty() ? Cell() : Cell(problem.published), problem.summary});
     report.print(arguments.json);
@@ -187,7 +210,8 @@ int run(const Arguments& arguments) {
 void add_bench(CLI::App& app, int& status) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("bench", "Time of named problems, or of your own irreps, against this machine's limits");
-    command->add_option("problems", arguments->problems, "Labels of named problems (--list; default: the ones we compare with other libraries)");
+    command->add_option("problems", arguments->problems,
+                        "Labels of named problems (--list; default: the ones we compare with other libraries)");
     command->add_flag("--list", arguments->list, "The named problems");
     command->add_flag("--all", arguments->all, "All named problems (takes minutes)");
     command->add_option("--in", arguments->in, "Your own channel-wise convolution: irreps of the nodes");

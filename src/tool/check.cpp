@@ -1,4 +1,5 @@
-// clebsch check: an operation and its derivatives against the reference, rotations, finite differences, and itself on other numbers of threads.
+// clebsch check: an operation and its derivatives against the reference, rotations, finite differences, and itself on other numbers of
+// threads.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -57,13 +58,16 @@ ReferenceArray rotated(const Argument& argument, const ReferenceArray& numbers, 
         if (segment.irrep) {
             const std::vector<double> d = wigner_d(*segment.irrep, rotation);
             const int n = segment.components;
-            const std::int64_t channel_step = argument.layout == Layout::mul_ir ? n : 1, component_step = argument.layout == Layout::mul_ir ? 1 : segment.multiplicity;
+            const std::int64_t channel_step = argument.layout == Layout::mul_ir ? n : 1,
+                               component_step = argument.layout == Layout::mul_ir ? 1 : segment.multiplicity;
             for (std::int64_t r = 0; r < rows; ++r)
                 for (std::int64_t c = 0; c < segment.multiplicity; ++c) {
                     const std::int64_t first = r * argument.size + offset + c * channel_step;
                     for (int i = 0; i < n; ++i) {
                         long double sum = 0;
-                        for (int j = 0; j < n; ++j) sum += static_cast<long double>(d[static_cast<std::size_t>(i * n + j)]) * numbers[static_cast<std::size_t>(first + j * component_step)];
+                        for (int j = 0; j < n; ++j)
+                            sum += static_cast<long double>(d[static_cast<std::size_t>(i * n + j)]) *
+                                   numbers[static_cast<std::size_t>(first + j * component_step)];
                         result[static_cast<std::size_t>(first + i * component_step)] = sum;
                     }
                 }
@@ -80,9 +84,11 @@ long double dot(const ReferenceArray& a, const ReferenceArray& b) {
 }
 
 class Check {
-   public:
+ public:
     explicit Check(const Arguments& arguments)
-        : arguments_(arguments), request_(read_request(arguments.operation)), passes_(passes_of(request_.description, {}, arguments.order)) {
+        : arguments_(arguments),
+          request_(read_request(arguments.operation)),
+          passes_(passes_of(request_.description, {}, arguments.order)) {
         TopologyOptions sizes{arguments.nodes, arguments.neighbours, arguments.rows, true, arguments.seed};
         // The last derivative knows every space and index that matters to the others, and the operation itself the rest.
         for (const Pass& pass : passes_) {
@@ -99,7 +105,13 @@ class Check {
         for (const auto& [space, rows] : topology_.rows)
             if (!space.empty()) sizes.push_back(std::to_string(rows) + " " + space);
         report_.fact("rows", "rows", sizes.empty() ? Cell() : Cell(joined(sizes, ", ")));
-        table_ = &report_.table("checks", "", {{"what", "what", false}, {"pass", "pass", false}, {"setting", "setting", false}, {"error", "error"}, {"bound", "bound"}, {"verdict", "verdict", false}});
+        table_ = &report_.table("checks", "",
+                                {{"what", "what", false},
+                                 {"pass", "pass", false},
+                                 {"setting", "setting", false},
+                                 {"error", "error"},
+                                 {"bound", "bound"},
+                                 {"verdict", "verdict", false}});
         for (const Pass& pass : passes_) against_reference(pass);
         for (std::size_t p = 0; p + 1 < passes_.size(); ++p) differences(passes_[p], passes_[p + 1]);
         for (const Pass& pass : passes_) equivariance(pass);
@@ -110,7 +122,7 @@ class Check {
         return verdicts_.failed() == 0 ? exit_done : exit_check_failed;
     }
 
-   private:
+ private:
     void add(const std::string& what, const Pass& pass, const std::string& setting, double error, double bound) {
         const bool passed = verdicts_.add(error, bound);
         table_->row({what, pass.title, setting, scientific(error), scientific(bound), {passed, Verdicts::word(passed)}});
@@ -155,7 +167,8 @@ class Check {
                     const double own = relative_error(numbers, expected.at(name));
                     if (!(own <= error)) error = own;
                 }
-                add("reference", pass, std::string(to_text(dtype)) + ", " + to_text(isa) + " (" + workload.schedule() + ")", error, dtype == DType::float64 ? float64_bound : float32_bound);
+                add("reference", pass, std::string(to_text(dtype)) + ", " + to_text(isa) + " (" + workload.schedule() + ")", error,
+                    dtype == DType::float64 ? float64_bound : float32_bound);
             }
     }
 
@@ -176,8 +189,9 @@ class Check {
         std::map<std::string, ReferenceArray> cotangents;
         for (const Argument& argument : workload.arguments())
             if (argument.role == Role::output)
-                if (const Array* cotangent = arrays.find(argument.name + "_cotangent", Role::input)) cotangents[argument.name] = cotangent->numbers();
-        long double size = 0;           // of the values that differences are made of
+                if (const Array* cotangent = arrays.find(argument.name + "_cotangent", Role::input))
+                    cotangents[argument.name] = cotangent->numbers();
+        long double size = 0;  // of the values that differences are made of
         const auto value = [&] {
             workload.run({});
             long double sum = 0;
@@ -210,7 +224,8 @@ class Check {
             array.fill(start);
             const long double expected = dot(gradients[i], along);
             const long double scale = std::sqrt(dot(gradients[i], gradients[i])) + 1e-4L * size;
-            const auto error = static_cast<double>(scale == 0 ? std::abs(extrapolated - expected) : std::abs(extrapolated - expected) / scale);
+            const auto error =
+                static_cast<double>(scale == 0 ? std::abs(extrapolated - expected) : std::abs(extrapolated - expected) / scale);
             if (!(error <= worst)) worst = error;
         }
         add("finite differences", gradient, "float64, " + std::to_string(inputs.size()) + " inputs", worst, difference_bound);
@@ -238,7 +253,8 @@ class Check {
             if (inverted)
                 for (double& number : rotation) number = -number;
             for (const Argument& argument : arguments)
-                if (argument.role == Role::input) arrays.find(argument.name, Role::input)->fill(rotated(argument, inputs.at(argument.name), rotation));
+                if (argument.role == Role::input)
+                    arrays.find(argument.name, Role::input)->fill(rotated(argument, inputs.at(argument.name), rotation));
             workload.run({});
             const Numbers results = outputs_of(workload);
             double error = 0;
@@ -275,10 +291,8 @@ class Check {
                 if (argument.role == Role::input) continue;
                 const Array& array = workload.output(argument.name);
                 const auto* begin = array.at<std::byte>();
-                if (i == 0)
-                    expected[argument.name].assign(begin, begin + array.byte_count());
-                else
-                    equal = equal && std::memcmp(expected[argument.name].data(), begin, array.byte_count()) == 0;
+                if (i == 0) expected[argument.name].assign(begin, begin + array.byte_count());
+                else equal = equal && std::memcmp(expected[argument.name].data(), begin, array.byte_count()) == 0;
             }
         }
         add("same bits", pass, "float32, 1, 2, 3, 5 threads, " + std::to_string(workload.rows()) + " rows", equal ? 0 : 1, 0);
@@ -300,12 +314,17 @@ class Check {
 void add_check(CLI::App& app, int& status) {
     auto arguments = std::make_shared<Arguments>();
     arguments->positive = {"lengths"};
-    CLI::App* command = app.add_subcommand("check", "An operation and its derivatives against the reference, rotations, finite differences, and itself on other threads");
+    CLI::App* command = app.add_subcommand(
+        "check", "An operation and its derivatives against the reference, rotations, finite differences, and itself on other threads");
     add_operation_arguments(*command, arguments->operation, false);
     command->add_option("--order", arguments->order, "Highest derivative: 0, 1 or 2")->check(CLI::Range(0, 2))->capture_default_str();
-    command->add_option("--positive", arguments->positive, "Inputs whose numbers are made positive")->allow_extra_args(false)->capture_default_str();
+    command->add_option("--positive", arguments->positive, "Inputs whose numbers are made positive")
+        ->allow_extra_args(false)
+        ->capture_default_str();
     command->add_option("--nodes", arguments->nodes, "Nodes of the graph")->check(CLI::Range(1, 1'000'000))->capture_default_str();
-    command->add_option("--neighbors,--neighbours", arguments->neighbours, "Edges per node, on average")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+    command->add_option("--neighbors,--neighbours", arguments->neighbours, "Edges per node, on average")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str();
     command->add_option("--rows", arguments->rows, "Rows of what has no graph")->check(CLI::Range(1, 100'000'000))->capture_default_str();
     command->add_option("--seed", arguments->seed, "Of the random inputs")->capture_default_str();
     command->add_option("--instruction-set", arguments->machine.instruction_set, "Only this one (default: every one that can run here)");
@@ -317,7 +336,8 @@ void add_check(CLI::App& app, int& status) {
         "  clebsch check convolution in=16x0e+8x1o edge=0e+1o out=0e+1o\n"
         "  clebsch check --text my_operation.txt --order 1");
     command->callback([arguments, &status] {
-        if (arguments->operation.name.empty() && arguments->operation.text_file.empty()) fail("check: expected an operation or --text FILE; `clebsch explain` lists what there is");
+        if (arguments->operation.name.empty() && arguments->operation.text_file.empty())
+            fail("check: expected an operation or --text FILE; `clebsch explain` lists what there is");
         status = Check(*arguments).run();
     });
 }

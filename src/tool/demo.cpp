@@ -1,5 +1,5 @@
-// clebsch demo: the harmonics, radial networks and convolutions of a published potential on a published structure, with its own weights: checked against
-// the reference and timed against this machine's limits.
+// clebsch demo: the harmonics, radial networks and convolutions of a published potential on a published structure, with its own weights:
+// checked against the reference and timed against this machine's limits.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -44,7 +44,8 @@ Program radial_of(const NequixCheckpoint& model, const NequixLayer& layer) {
     options.basis_size = static_cast<int>(model.radial_basis_size);
     options.cutoff = model.cutoff;
     options.bessel_prefactor = 2 / model.cutoff;
-    if (model.radial_polynomial_p != std::floor(model.radial_polynomial_p)) throw Error(ErrorKind::unsupported, "the checkpoint's cutoff has a power that is no integer");
+    if (model.radial_polynomial_p != std::floor(model.radial_polynomial_p))
+        throw Error(ErrorKind::unsupported, "the checkpoint's cutoff has a power that is no integer");
     options.cutoff_power = static_cast<int>(model.radial_polynomial_p);
     options.hidden.assign(static_cast<std::size_t>(model.radial_mlp_layers), model.radial_mlp_size);
     options.outputs = layer.radial.back().shape.back();
@@ -59,14 +60,15 @@ Polynomial convolution_of(const NequixCheckpoint& model, const NequixLayer& laye
     options.x.layout = options.out.layout = Layout::ir_mul;
     Polynomial polynomial = convolution(layer.input, Irreps::spherical_harmonics(model.lmax), Irreps(kept), options);
     if (polynomial.paths.size() != layer.paths.size())
-        fail("a layer of the checkpoint has " + std::to_string(layer.paths.size()) + " paths, its convolution " + std::to_string(polynomial.paths.size()));
+        fail("a layer of the checkpoint has " + std::to_string(layer.paths.size()) + " paths, its convolution " +
+             std::to_string(polynomial.paths.size()));
     return polynomial;
 }
 
 std::string short_irreps(const Irreps& irreps) { return to_text(irreps.regrouped()); }
 
 class Demo {
-   public:
+ public:
     explicit Demo(const Arguments& arguments) : arguments_(arguments), threads_(arguments.machine.threads) {}
 
     int run() {
@@ -81,26 +83,46 @@ class Demo {
         measured_ = arguments_.machine.peaks(threads_.parallel_for());
         choose_sample();
         report_.fact("structure", "structure", arguments_.structure + ": " + std::to_string(graph_.nodes) + " atoms");
-        report_.fact("model", "model", arguments_.checkpoint + ": " + std::to_string(model_.parameters()) + " parameters, " + std::to_string(model_.layers.size()) + " layers, cutoff " +
-                                           plain(model_.cutoff).text + " A");
+        report_.fact("model", "model",
+                     arguments_.checkpoint + ": " + std::to_string(model_.parameters()) + " parameters, " +
+                         std::to_string(model_.layers.size()) + " layers, cutoff " + plain(model_.cutoff).text + " A");
         report_.fact("edges", "edges", graph_.edges());
-        report_.fact("edges_per_atom", "edges per atom", number(static_cast<double>(graph_.edges()) / static_cast<double>(graph_.nodes), 4));
+        report_.fact("edges_per_atom", "edges per atom",
+                     number(static_cast<double>(graph_.edges()) / static_cast<double>(graph_.nodes), 4));
         report_.fact("processor", "processor", machine_info().processor);
         report_peaks(report_, measured_);
-        Table& layers = report_.table("layers", "convolutions", {{"layer", "layer"}, {"in", "node features", false}, {"out", "message", false}, {"paths", "paths"}, {"weights", "weights per edge"}});
-        table_ = &report_.table("results", "float32; every pass on all edges; errors against exact arithmetic on a sample of atoms (norm of the difference over norm)",
-                                {{"what", "what", false}, {"pass", "pass", false}, {"edges", "edges"}, {"microseconds_per_edge", "us/edge"}, {"gigaflops", "GFLOP/s"},
-                                 {"limit_share", "of limit"}, {"error", "error"}, {"bound", "bound"}, {"verdict", "verdict", false}, {"schedule", "schedule", false}});
+        Table& layers = report_.table("layers", "convolutions",
+                                      {{"layer", "layer"},
+                                       {"in", "node features", false},
+                                       {"out", "message", false},
+                                       {"paths", "paths"},
+                                       {"weights", "weights per edge"}});
+        table_ = &report_.table(
+            "results",
+            "float32; every pass on all edges; errors against exact arithmetic on a sample of atoms (norm of the difference over norm)",
+            {{"what", "what", false},
+             {"pass", "pass", false},
+             {"edges", "edges"},
+             {"microseconds_per_edge", "us/edge"},
+             {"gigaflops", "GFLOP/s"},
+             {"limit_share", "of limit"},
+             {"error", "error"},
+             {"bound", "bound"},
+             {"verdict", "verdict", false},
+             {"schedule", "schedule", false}});
         harmonics();
         for (std::size_t l = 0; l < model_.layers.size(); ++l) {
             const NequixLayer& layer = model_.layers[l];
-            layers.row({std::int64_t(l + 1), short_irreps(layer.input), short_irreps(layer.message), std::int64_t(layer.paths.size()), layer.radial.back().shape.back()});
+            layers.row({std::int64_t(l + 1), short_irreps(layer.input), short_irreps(layer.message), std::int64_t(layer.paths.size()),
+                        layer.radial.back().shape.back()});
             this->layer(l);
         }
-        report_.note("of limit: the longer of every array once at the copy bandwidth and all multiply-adds at their peak, over the time taken.");
+        report_.note(
+            "of limit: the longer of every array once at the copy bandwidth and all multiply-adds at their peak, over the time taken.");
         if (!arguments_.svg.empty()) {
-            const std::string subtitle = std::to_string(measured_.threads) + (measured_.threads == 1 ? " thread, " : " threads, ") + to_text(measured_.isa) + ", float32; " +
-                                         std::to_string(graph_.nodes) + " atoms of water, " + std::to_string(graph_.edges()) + " edges";
+            const std::string subtitle = std::to_string(measured_.threads) + (measured_.threads == 1 ? " thread, " : " threads, ") +
+                                         to_text(measured_.isa) + ", float32; " + std::to_string(graph_.nodes) + " atoms of water, " +
+                                         std::to_string(graph_.edges()) + " edges";
             write_file(arguments_.svg, roofline_svg("Nequix MP-1 on " + machine_info().processor, subtitle, measured_.peaks, points_));
             report_.note("roofline picture: " + arguments_.svg);
         }
@@ -109,7 +131,7 @@ class Demo {
         return verdicts_.failed() == 0 ? exit_done : exit_check_failed;
     }
 
-   private:
+ private:
     /// Atoms spread over the structure, the edges they receive and the edges they send.
     void choose_sample() {
         const std::int64_t count = std::min<std::int64_t>(arguments_.sample, graph_.nodes);
@@ -117,7 +139,8 @@ class Demo {
         for (const std::int64_t node : sample_.nodes) {
             const auto n = static_cast<std::size_t>(node);
             for (std::int64_t e = graph_.offsets[n]; e < graph_.offsets[n + 1]; ++e) sample_.received.push_back(e);
-            for (std::int64_t k = graph_.sender_offsets[n]; k < graph_.sender_offsets[n + 1]; ++k) sample_.sent.push_back(graph_.by_sender[static_cast<std::size_t>(k)]);
+            for (std::int64_t k = graph_.sender_offsets[n]; k < graph_.sender_offsets[n + 1]; ++k)
+                sample_.sent.push_back(graph_.by_sender[static_cast<std::size_t>(k)]);
         }
         std::ranges::sort(sample_.sent);
     }
@@ -134,10 +157,18 @@ class Demo {
             const bool passed = verdicts_.add(error, bound);
             const Work work = workload.work();
             const double edges = static_cast<double>(graph_.edges());
-            table_->row({what, pass.title, graph_.edges(), number(timing.median * 1e6 / edges), number(2e-9 * work.multiply_adds / timing.median),
-                         percent(limit_seconds(work, measured_.peaks) / timing.median), scientific(error), scientific(bound), {passed, Verdicts::word(passed)}, workload.schedule()});
+            table_->row({what,
+                         pass.title,
+                         graph_.edges(),
+                         number(timing.median * 1e6 / edges),
+                         number(2e-9 * work.multiply_adds / timing.median),
+                         percent(limit_seconds(work, measured_.peaks) / timing.median),
+                         scientific(error),
+                         scientific(bound),
+                         {passed, Verdicts::word(passed)},
+                         workload.schedule()});
             points_.push_back({what, pass.title, work, timing.median});
-            for (const Argument& argument : workload.arguments())       // large, and made anew when needed
+            for (const Argument& argument : workload.arguments())  // large, and made anew when needed
                 if (argument.role == Role::output && &pass != &passes.front()) arrays.drop(argument.name);
         }
     }
@@ -174,7 +205,8 @@ class Demo {
                 arrays.put("matrix_" + std::to_string(m), std::move(array));
             }
             const Program forward = radial_of(model_, layer);
-            std::vector<Pass> radial = {{"forward", "forward", forward}, {"backward", "backward", vjp(forward, std::vector<std::string>{"lengths"})}};
+            std::vector<Pass> radial = {{"forward", "forward", forward},
+                                        {"backward", "backward", vjp(forward, std::vector<std::string>{"lengths"})}};
             radial.push_back({"double_backward", "double backward", reverse(radial[1].description, {"lengths", "weights_cotangent"})});
             passes(name + ", radial", radial, arrays, radial_bound);
             convolution_arrays.put("weights", arrays.take("weights", Role::output));
@@ -209,7 +241,9 @@ void add_demo(CLI::App& app, int& status) {
     command->add_option("--structure", arguments->structure, "Extended XYZ file in it; its first frame is used")->capture_default_str();
     command->add_option("--checkpoint", arguments->checkpoint, "Nequix checkpoint in it")->capture_default_str();
     command->add_option("--svg", arguments->svg, "Write a roofline picture to this file");
-    command->add_option("--sample", arguments->sample, "Atoms whose results are compared with the reference")->check(CLI::Range(1, 1000))->capture_default_str();
+    command->add_option("--sample", arguments->sample, "Atoms whose results are compared with the reference")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
     add_machine_options(*command, arguments->machine, false);
     command->add_flag("--json", arguments->json, "For machines");
     command->footer("Exit code 1 if a check fails.\nExample:\n  clebsch demo --data examples/data --svg demo.svg");

@@ -17,11 +17,11 @@ struct Arguments {
     OperationArguments operation;
     MachineOptions machine;
     SizeOptions sizes;
-    double copy = 0, fma = 0;           // GB/s, GFLOP/s
+    double copy = 0, fma = 0;  // GB/s, GFLOP/s
     bool measure = false, print_text = false, all = false, json = false;
 };
 
-constexpr std::size_t most_rows = 40;   ///< of a table of paths or nodes, unless all are asked for
+constexpr std::size_t most_rows = 40;  ///< of a table of paths or nodes, unless all are asked for
 
 /// "128x0e+64x1o", plain segments as "1312x(1)"; neighbours that are alike are added up.
 std::string segments_text(const std::vector<Segment>& segments) {
@@ -29,7 +29,8 @@ std::string segments_text(const std::vector<Segment>& segments) {
     for (std::size_t s = 0; s < segments.size();) {
         std::int64_t multiplicity = 0;
         std::size_t end = s;
-        for (; end < segments.size() && segments[end].irrep == segments[s].irrep && segments[end].components == segments[s].components; ++end)
+        for (; end < segments.size() && segments[end].irrep == segments[s].irrep && segments[end].components == segments[s].components;
+             ++end)
             multiplicity += segments[end].multiplicity;
         const std::string what = segments[s].irrep ? to_text(*segments[s].irrep) : "(" + std::to_string(segments[s].components) + ")";
         text += (text.empty() ? "" : "+") + std::to_string(multiplicity) + "x" + what;
@@ -45,7 +46,8 @@ std::string rows_text(const Addressing& rows) {
 }
 
 std::string segment_text(const Segment& segment) {
-    return std::to_string(segment.multiplicity) + "x" + (segment.irrep ? to_text(*segment.irrep) : "(" + std::to_string(segment.components) + ")");
+    return std::to_string(segment.multiplicity) + "x" +
+           (segment.irrep ? to_text(*segment.irrep) : "(" + std::to_string(segment.components) + ")");
 }
 
 std::string short_coefficients(const Coefficients& coefficients) {
@@ -54,13 +56,23 @@ std::string short_coefficients(const Coefficients& coefficients) {
 
 void add_polynomial(Report& report, const Polynomial& polynomial, bool all) {
     Table& operands = report.table("operands", "operands, in the order of a call",
-                                   {{"name", "name", false}, {"role", "role", false}, {"rows", "rows", false}, {"space", "row space", false}, {"layout", "layout", false},
-                                    {"numbers", "numbers"}, {"segments", "segments", false}});
+                                   {{"name", "name", false},
+                                    {"role", "role", false},
+                                    {"rows", "rows", false},
+                                    {"space", "row space", false},
+                                    {"layout", "layout", false},
+                                    {"numbers", "numbers"},
+                                    {"segments", "segments", false}});
     for (const Operand& operand : polynomial.operands)
         operands.row({operand.name, operand.role == Role::input ? "input" : "output", rows_text(operand.rows), polynomial.space_of(operand),
                       operand.layout == Layout::mul_ir ? "mul_ir" : "ir_mul", operand.size(), segments_text(operand.segments)});
-    Table& paths = report.table("paths", "paths: output += scale x coefficients x inputs, summed over the letters of channels the output lacks",
-                                {{"path", "path"}, {"output", "output", false}, {"inputs", "inputs", false}, {"coefficients", "coefficients", false}, {"scale", "scale"}});
+    Table& paths =
+        report.table("paths", "paths: output += scale x coefficients x inputs, summed over the letters of channels the output lacks",
+                     {{"path", "path"},
+                      {"output", "output", false},
+                      {"inputs", "inputs", false},
+                      {"coefficients", "coefficients", false},
+                      {"scale", "scale"}});
     const std::size_t shown = all ? polynomial.paths.size() : std::min(most_rows, polynomial.paths.size());
     for (std::size_t p = 0; p < shown; ++p) {
         const Path& path = polynomial.paths[p];
@@ -74,17 +86,25 @@ void add_polynomial(Report& report, const Polynomial& polynomial, bool all) {
         factors.pop_back();
         paths.row({std::int64_t(p), output, joined(factors, " "), short_coefficients(path.coefficients), number(path.scale, 5)});
     }
-    if (shown < polynomial.paths.size()) report.note("... and " + std::to_string(polynomial.paths.size() - shown) + " more paths (--all shows them)\n");
+    if (shown < polynomial.paths.size())
+        report.note("... and " + std::to_string(polynomial.paths.size() - shown) + " more paths (--all shows them)\n");
 }
 
 void add_program(Report& report, const Program& program, bool all) {
     Table& values = report.table("arguments", "inputs and outputs, in the order of a call",
-                                 {{"name", "name", false}, {"role", "role", false}, {"space", "row space", false}, {"layout", "layout", false}, {"numbers", "numbers"},
+                                 {{"name", "name", false},
+                                  {"role", "role", false},
+                                  {"space", "row space", false},
+                                  {"layout", "layout", false},
+                                  {"numbers", "numbers"},
                                   {"segments", "segments", false}});
     for (const Argument& argument : arguments_of(program))
-        values.row({argument.name, argument.role == Role::input ? "input" : "output", argument.space.empty() ? "one for all" : argument.space,
-                    argument.layout == Layout::mul_ir ? "mul_ir" : "ir_mul", argument.size, segments_text(argument.segments)});
-    Table& nodes = report.table("nodes", "nodes", {{"node", "node"}, {"results", "results", false}, {"what", "what", false}, {"inputs", "of", false}, {"paths", "paths"}});
+        values.row({argument.name, argument.role == Role::input ? "input" : "output",
+                    argument.space.empty() ? "one for all" : argument.space, argument.layout == Layout::mul_ir ? "mul_ir" : "ir_mul",
+                    argument.size, segments_text(argument.segments)});
+    Table& nodes = report.table(
+        "nodes", "nodes",
+        {{"node", "node"}, {"results", "results", false}, {"what", "what", false}, {"inputs", "of", false}, {"paths", "paths"}});
     const auto name = [&](int value) { return program.values[static_cast<std::size_t>(value)].name; };
     const std::size_t shown = all ? program.nodes.size() : std::min(most_rows, program.nodes.size());
     for (std::size_t n = 0; n < shown; ++n) {
@@ -98,7 +118,8 @@ void add_program(Report& report, const Program& program, bool all) {
             (node.polynomial.operands[i].role == Role::output ? results : inputs).push_back(name(node.arguments[i]));
         nodes.row({std::int64_t(n), joined(results, " "), "polynomial", joined(inputs, " "), std::int64_t(node.polynomial.paths.size())});
     }
-    if (shown < program.nodes.size()) report.note("... and " + std::to_string(program.nodes.size() - shown) + " more nodes (--all shows them)\n");
+    if (shown < program.nodes.size())
+        report.note("... and " + std::to_string(program.nodes.size() - shown) + " more nodes (--all shows them)\n");
 }
 
 void add_limit(Report& report, const Arguments& arguments, const Work& work, std::int64_t rows) {
@@ -118,7 +139,8 @@ void add_limit(Report& report, const Arguments& arguments, const Work& work, std
         const double limit = limit_seconds(work, peaks);
         const bool memory = work.bytes / peaks.copy_bytes_per_second >= work.multiply_adds / peaks.multiply_adds_per_second;
         report.fact("limit_seconds", "predicted limit of this call", {limit, number(limit * 1e6, 4).text + " us"});
-        report.fact("limit_microseconds_per_row", "predicted limit per row", {limit * per_row * 1e6, number(limit * per_row * 1e6, 4).text + " us"});
+        report.fact("limit_microseconds_per_row", "predicted limit per row",
+                    {limit * per_row * 1e6, number(limit * per_row * 1e6, 4).text + " us"});
         report.fact("limited_by", "limited by", memory ? "bytes over the copy bandwidth" : "multiply-adds over the FMA peak");
     } else {
         report.fact("limit_seconds", "predicted limit", {std::monostate{}, "give --measure, or --copy and --fma"});
@@ -149,10 +171,8 @@ int run(const Arguments& arguments) {
     report.fact("hash", "hash", std::visit([](const auto& value) { return to_text(hash_of(value)); }, request.description));
     const std::string space = iteration_space(request.description);
     report.fact("row_space", "one row per", space.empty() ? "call" : space);
-    if (polynomial != nullptr)
-        add_polynomial(report, *polynomial, arguments.all);
-    else
-        add_program(report, std::get<Program>(request.description), arguments.all);
+    if (polynomial != nullptr) add_polynomial(report, *polynomial, arguments.all);
+    else add_program(report, std::get<Program>(request.description), arguments.all);
 
     const auto isa = arguments.machine.isa();
     const auto options = topology_options(arguments.sizes, request.kind, false);
@@ -187,7 +207,8 @@ int run(const Arguments& arguments) {
 
 void add_explain(CLI::App& app, int& status) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command = app.add_subcommand("explain", "Segments, paths, cost, schedule and predicted limit of an operation or a derivative of one");
+    CLI::App* command =
+        app.add_subcommand("explain", "Segments, paths, cost, schedule and predicted limit of an operation or a derivative of one");
     add_operation_arguments(*command, arguments->operation, true);
     command->add_flag("--print-text", arguments->print_text, "Only the canonical text (docs/text.md)");
     command->add_flag("--all", arguments->all, "All paths and nodes, however many");

@@ -30,10 +30,8 @@ std::string composition(const XyzFrame& frame) {
     std::vector<std::pair<std::string, int>> counts;
     for (const std::string& species : frame.species) {
         const auto found = std::ranges::find(counts, species, &std::pair<std::string, int>::first);
-        if (found == counts.end())
-            counts.emplace_back(species, 1);
-        else
-            ++found->second;
+        if (found == counts.end()) counts.emplace_back(species, 1);
+        else ++found->second;
     }
     std::vector<std::string> words;
     for (const auto& [species, count] : counts) words.push_back(species + std::to_string(count));
@@ -102,8 +100,17 @@ int run(const Arguments& arguments) {
     report.fact("edges", "edges", edges);
     report.fact("mean_degree", "edges per atom", number(atoms > 0 ? static_cast<double>(edges) / static_cast<double>(atoms) : 0.0, 4));
     Table& table = report.table("structures", "",
-                                {{"frame", "frame"}, {"composition", "composition", false}, {"periodic", "periodic", false}, {"atoms", "atoms"}, {"edges", "edges"},
-                                 {"least", "least"}, {"mean", "mean"}, {"most", "most per atom"}, {"isolated", "isolated"}, {"shortest", "shortest"}, {"longest", "longest edge"}});
+                                {{"frame", "frame"},
+                                 {"composition", "composition", false},
+                                 {"periodic", "periodic", false},
+                                 {"atoms", "atoms"},
+                                 {"edges", "edges"},
+                                 {"least", "least"},
+                                 {"mean", "mean"},
+                                 {"most", "most per atom"},
+                                 {"isolated", "isolated"},
+                                 {"shortest", "shortest"},
+                                 {"longest", "longest edge"}});
     for (std::size_t f = 0; f < rows.size(); ++f) {
         const Row& row = rows[f];
         const double mean = row.atoms > 0 ? static_cast<double>(row.edges) / static_cast<double>(row.atoms) : 0;

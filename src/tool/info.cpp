@@ -32,15 +32,19 @@ int run(bool json) {
     report.fact("threads", "threads", default_pool().threads());
     report.fact("last_level_cache_bytes", "last-level cache",
                 machine.last_level_cache_bytes > 0 ? bytes(static_cast<double>(machine.last_level_cache_bytes)) : Cell());
-    report.fact("free_memory_bytes", "free memory", machine.free_memory_bytes > 0 ? bytes(static_cast<double>(machine.free_memory_bytes)) : Cell());
-    Table& sets = report.table("instruction_sets", "instruction sets in this build",
-                               {{"name", "name", false}, {"usable", "usable here", false}, {"chosen", "chosen", false}, {"why", "why", false}});
+    report.fact("free_memory_bytes", "free memory",
+                machine.free_memory_bytes > 0 ? bytes(static_cast<double>(machine.free_memory_bytes)) : Cell());
+    Table& sets =
+        report.table("instruction_sets", "instruction sets in this build",
+                     {{"name", "name", false}, {"usable", "usable here", false}, {"chosen", "chosen", false}, {"why", "why", false}});
     for (const InstructionSetStatus& set : machine.compiled) sets.row({to_text(set.isa), set.usable, set.chosen, set.why});
-    Table& libraries = report.table("libraries", "libraries, loaded when first needed",
-                                    {{"name", "name", false}, {"found", "found", false}, {"purpose", "for", false}, {"where", "where, or why not", false}});
+    Table& libraries = report.table(
+        "libraries", "libraries, loaded when first needed",
+        {{"name", "name", false}, {"found", "found", false}, {"purpose", "for", false}, {"where", "where, or why not", false}});
     const VesinStatus vesin = vesin_status();
     libraries.row({"vesin", vesin.found, "neighbour lists", one_line(vesin.text)});
-    for (const LibraryStatus& library : cuda_libraries()) libraries.row({library.name, library.found, library.purpose, one_line(library.text)});
+    for (const LibraryStatus& library : cuda_libraries())
+        libraries.row({library.name, library.found, library.purpose, one_line(library.text)});
     report.print(json);
     return exit_done;
 }

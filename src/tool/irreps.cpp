@@ -22,11 +22,17 @@ void describe(Report& report, const Irreps& irreps) {
     report.fact("sorted", "sorted", to_text(irreps.sorted().irreps));
     report.fact("simplified", "simplified", to_text(irreps.simplified()));
     report.fact("regrouped", "sorted and simplified", to_text(irreps.regrouped()));
-    Table& blocks = report.table("blocks", "", {{"block", "block"}, {"irrep", "irrep", false}, {"channels", "channels"}, {"components", "components"},
-                                                {"begin", "begin"}, {"end", "end"}});
+    Table& blocks = report.table("blocks", "",
+                                 {{"block", "block"},
+                                  {"irrep", "irrep", false},
+                                  {"channels", "channels"},
+                                  {"components", "components"},
+                                  {"begin", "begin"},
+                                  {"end", "end"}});
     const auto slices = irreps.slices();
     for (std::size_t i = 0; i < irreps.size(); ++i)
-        blocks.row({std::int64_t(i), to_text(irreps[i].irrep), irreps[i].multiplicity, irreps[i].irrep.dim(), slices[i].first, slices[i].second});
+        blocks.row(
+            {std::int64_t(i), to_text(irreps[i].irrep), irreps[i].multiplicity, irreps[i].irrep.dim(), slices[i].first, slices[i].second});
 }
 
 void multiply(Report& report, const Irreps& first, const Irreps& second, const Irreps* keep) {
@@ -52,7 +58,9 @@ void multiply(Report& report, const Irreps& first, const Irreps& second, const I
     report.fact("product_dim", "numbers per row", Irreps(all).dim());
     report.fact("channel_wise", "channel-wise product", to_text(Irreps(channel_wise).regrouped()));
     report.fact("weights", "weights, one per path and channel", Irreps(channel_wise).num_irreps());
-    Table& table = report.table("products", "", {{"first", "first", false}, {"second", "second", false}, {"result", "result", false}, {"channels", "channels (full)"}});
+    Table& table = report.table(
+        "products", "",
+        {{"first", "first", false}, {"second", "second", false}, {"result", "result", false}, {"channels", "channels (full)"}});
     for (const Row& row : rows)
         table.row({std::to_string(first[row.i].multiplicity) + "x" + to_text(first[row.i].irrep),
                    std::to_string(second[row.j].multiplicity) + "x" + to_text(second[row.j].irrep), to_text(row.irrep),

@@ -21,23 +21,31 @@ std::optional<InstructionSet> MachineOptions::isa() const {
 
 MeasuredPeaks MachineOptions::peaks(const ParallelFor& parallel_for) const {
     constexpr std::int64_t megabyte = 1'000'000;
-    return measure_peaks({.compute = type(), .isa = isa().value_or(default_instruction_set()), .copy_bytes = copy_megabytes * megabyte}, parallel_for);
+    return measure_peaks({.compute = type(), .isa = isa().value_or(default_instruction_set()), .copy_bytes = copy_megabytes * megabyte},
+                         parallel_for);
 }
 
 void add_machine_options(CLI::App& command, MachineOptions& options, bool dtype) {
-    command.add_option("--threads", options.threads, "Threads (default: one per processor, or CLEBSCH_NUM_THREADS)")->check(CLI::Range(1, 1024));
+    command.add_option("--threads", options.threads, "Threads (default: one per processor, or CLEBSCH_NUM_THREADS)")
+        ->check(CLI::Range(1, 1024));
     command.add_option("--instruction-set", options.instruction_set, "baseline, avx2, avx512 or neon (default: the best here)");
-    command.add_option("--copy-megabytes", options.copy_megabytes, "Size of the arrays whose copy is measured (default: larger than the last-level cache)")
+    command
+        .add_option("--copy-megabytes", options.copy_megabytes,
+                    "Size of the arrays whose copy is measured (default: larger than the last-level cache)")
         ->check(CLI::Range(1, 1'000'000));
     if (dtype) command.add_option("--dtype", options.dtype, "float32 or float64")->capture_default_str();
 }
 
-Threads::Threads(int threads) : own_(threads > 0 ? std::make_unique<ThreadPool>(threads) : nullptr), pool_(own_ ? own_.get() : &default_pool()) {}
+Threads::Threads(int threads)
+    : own_(threads > 0 ? std::make_unique<ThreadPool>(threads) : nullptr), pool_(own_ ? own_.get() : &default_pool()) {}
 
 void add_size_options(CLI::App& command, SizeOptions& sizes) {
     command.add_option("--nodes", sizes.nodes, "Nodes of the random graph (default 400)")->check(CLI::Range(1, 100'000'000));
-    command.add_option("--neighbors,--neighbours", sizes.neighbours, "Edges that every node receives")->check(CLI::Range(1, 1'000'000))->capture_default_str();
-    command.add_option("--rows", sizes.rows, "Rows of what has no graph (default 2000; harmonics 20000)")->check(CLI::Range(1, 1'000'000'000));
+    command.add_option("--neighbors,--neighbours", sizes.neighbours, "Edges that every node receives")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str();
+    command.add_option("--rows", sizes.rows, "Rows of what has no graph (default 2000; harmonics 20000)")
+        ->check(CLI::Range(1, 1'000'000'000));
 }
 
 TopologyOptions topology_options(const SizeOptions& sizes, const std::string& kind, bool quick) {
@@ -45,7 +53,12 @@ TopologyOptions topology_options(const SizeOptions& sizes, const std::string& ki
     const bool many = kind == "harmonics", some = kind == "fully connected" || kind == "product";
     options.nodes = sizes.nodes > 0 ? sizes.nodes : quick ? 100 : 400;
     options.neighbours = sizes.neighbours;
-    options.rows = sizes.rows > 0 ? sizes.rows : (many ? 20'000 : some ? 10'000 : kind == "symmetric contraction" ? 500 : 2'000) / (quick ? 4 : 1);
+    options.rows = sizes.rows > 0 ? sizes.rows
+                                  : (many                              ? 20'000
+                                     : some                            ? 10'000
+                                     : kind == "symmetric contraction" ? 500
+                                                                       : 2'000) /
+                                        (quick ? 4 : 1);
     return options;
 }
 
@@ -53,9 +66,10 @@ void report_peaks(Report& report, const MeasuredPeaks& measured) {
     report.fact("peak_threads", "threads", measured.threads);
     report.fact("instruction_set", "instruction set", to_text(measured.isa));
     report.fact("copy_bytes_per_second", "copy bandwidth, measured",
-                {measured.peaks.copy_bytes_per_second, number(measured.peaks.copy_bytes_per_second * 1e-9, 3).text + " GB/s (read and written, arrays of " +
-                                                      bytes(static_cast<double>(measured.copy_bytes)).text +
-                                                      (measured.beyond_cache() ? ", larger than the last-level cache)" : ", smaller than the last-level cache)")});
+                {measured.peaks.copy_bytes_per_second,
+                 number(measured.peaks.copy_bytes_per_second * 1e-9, 3).text + " GB/s (read and written, arrays of " +
+                     bytes(static_cast<double>(measured.copy_bytes)).text +
+                     (measured.beyond_cache() ? ", larger than the last-level cache)" : ", smaller than the last-level cache)")});
     report.fact("last_level_cache_bytes", "last-level cache",
                 measured.last_level_cache_bytes > 0 ? bytes(static_cast<double>(measured.last_level_cache_bytes)) : Cell());
     report.fact("multiply_adds_per_second", std::string("FMA peak, measured, ") + to_text(measured.compute),

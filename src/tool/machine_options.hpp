@@ -17,12 +17,12 @@ class App;
 namespace clebsch::tool {
 
 struct MachineOptions {
-    int threads = 0;                            ///< 0: the default pool's
-    std::string instruction_set;                ///< "": the default one
+    int threads = 0;              ///< 0: the default pool's
+    std::string instruction_set;  ///< "": the default one
     std::string dtype = "float32";
-    std::int64_t copy_megabytes = 0;            ///< 0: larger than the last-level cache
+    std::int64_t copy_megabytes = 0;  ///< 0: larger than the last-level cache
 
-    DType type() const;                         ///< throws Error unless float32 or float64
+    DType type() const;  ///< throws Error unless float32 or float64
     std::optional<InstructionSet> isa() const;
     /// Measures them with these options.
     MeasuredPeaks peaks(const ParallelFor& parallel_for) const;
@@ -31,18 +31,18 @@ void add_machine_options(CLI::App& command, MachineOptions& options, bool dtype)
 
 /// The pool that a subcommand runs on: the default one, or one of its own with as many threads as asked for.
 class Threads {
-   public:
+ public:
     explicit Threads(int threads);
     ParallelFor parallel_for() const { return pool_->parallel_for(); }
     int count() const { return pool_->threads(); }
 
-   private:
+ private:
     std::unique_ptr<ThreadPool> own_;
     ThreadPool* pool_;
 };
 
 struct SizeOptions {
-    std::int64_t nodes = 0, neighbours = 45, rows = 0;      ///< 0: what suits the problem
+    std::int64_t nodes = 0, neighbours = 45, rows = 0;  ///< 0: what suits the problem
 };
 void add_size_options(CLI::App& command, SizeOptions& sizes);
 /// Sizes for a kind of named problem (or ""): nodes x neighbours edges for convolutions, rows for the rest. quick: a quarter of it.

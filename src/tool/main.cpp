@@ -3,10 +3,25 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
 
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "tool/command.hpp"
+
+namespace {
+
+/// CLI11 would only say that a command is missing.
+void check_command(const CLI::App& app, const std::string& name) {
+    std::string names;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+        if (command->get_name() == name) return;
+        names += (names.empty() ? "" : ", ") + command->get_name();
+    }
+    clebsch::fail("there is no command '" + name + "'; there are " + names);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
     using namespace clebsch::tool;
@@ -27,6 +42,7 @@ int main(int argc, char** argv) {
         add_check(app, status);
         add_bench(app, status);
         add_demo(app, status);
+        if (argc > 1 && argv[1][0] != '-') check_command(app, argv[1]);
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? exit_done : exit_bad_input;

@@ -8,12 +8,12 @@
 namespace clebsch::tool {
 
 struct Pass {
-    std::string key, title;             ///< "backward", "backward"
+    std::string key, title;  ///< "backward", "backward"
     Description description;
 };
 
-/// forward; backward: gradients of `inputs` (all, if empty); double backward: gradients of the backward pass with respect to all that it takes.
-/// order: 0 to 2, the highest derivative. A pass without inputs to differentiate is left out.
+/// forward; backward: gradients of `inputs` (all, if empty); double backward: gradients of the backward pass with respect to all that it
+/// takes. order: 0 to 2, the highest derivative. A pass without inputs to differentiate is left out.
 std::vector<Pass> passes_of(const Description& description, const std::vector<std::string>& inputs, int order);
 
 }  // namespace clebsch::tool

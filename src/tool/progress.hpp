@@ -6,11 +6,11 @@
 namespace clebsch::tool {
 
 class Progress {
-   public:
+ public:
     /// Says what comes next: silent in the first two seconds, then at most once a second.
     void now(const std::string& what);
 
-   private:
+ private:
     using Clock = std::chrono::steady_clock;
     Clock::time_point start_ = Clock::now(), last_ = start_;
 };

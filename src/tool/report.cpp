@@ -30,10 +30,8 @@ std::string aligned(const std::string& text, std::size_t width, bool right) {
 Json to_json(const Cell& cell) {
     return std::visit(
         [](const auto& value) -> Json {
-            if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>)
-                return nullptr;
-            else
-                return value;
+            if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) return nullptr;
+            else return value;
         },
         cell.value);
 }
@@ -88,7 +86,9 @@ void Table::row(std::vector<Cell> cells) {
     rows_.push_back(std::move(cells));
 }
 
-void Report::fact(std::string key, std::string label, Cell cell) { items_.emplace_back(Fact{std::move(key), std::move(label), std::move(cell)}); }
+void Report::fact(std::string key, std::string label, Cell cell) {
+    items_.emplace_back(Fact{std::move(key), std::move(label), std::move(cell)});
+}
 void Report::note(std::string text) { items_.emplace_back(Text{"", std::move(text)}); }
 void Report::text(std::string key, std::string content) { items_.emplace_back(Text{std::move(key), std::move(content)}); }
 
@@ -100,7 +100,7 @@ std::string Report::for_people() const {
     std::string out;
     for (std::size_t i = 0; i < items_.size(); ++i) {
         if (const auto* fact = std::get_if<Fact>(&items_[i])) {
-            std::size_t width = 0;          // of the labels of this run of facts
+            std::size_t width = 0;  // of the labels of this run of facts
             std::size_t first = i;
             while (first > 0 && std::holds_alternative<Fact>(items_[first - 1])) --first;
             for (std::size_t k = first; k < items_.size() && std::holds_alternative<Fact>(items_[k]); ++k)
@@ -122,7 +122,8 @@ std::string Report::for_people() const {
             }
             const auto line = [&](const auto& text_of) {
                 std::string joined_line = "  ";
-                for (std::size_t c = 0; c < widths.size(); ++c) joined_line += aligned(text_of(c), widths[c], table.columns_[c].right) + "  ";
+                for (std::size_t c = 0; c < widths.size(); ++c)
+                    joined_line += aligned(text_of(c), widths[c], table.columns_[c].right) + "  ";
                 trim_right(joined_line);
                 out += joined_line + "\n";
             };

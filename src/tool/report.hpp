@@ -1,5 +1,6 @@
 #pragma once
-// What a subcommand found out: facts and tables that print either for people or as JSON. Subcommands fill a report and never format output themselves.
+// What a subcommand found out: facts and tables that print either for people or as JSON. Subcommands fill a report and never format output
+// themselves.
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -14,12 +15,12 @@ struct Cell {
     Value value;
     std::string text;
 
-    Cell() : text("-") {}                                                            // nothing: null, "-"
-    Cell(std::string words) : value(words), text(std::move(words)) {}                // NOLINT(google-explicit-constructor): a cell is its content
-    Cell(const char* words) : Cell(std::string(words)) {}                            // NOLINT(google-explicit-constructor)
-    Cell(std::int64_t count) : value(count), text(std::to_string(count)) {}          // NOLINT(google-explicit-constructor)
-    Cell(int count) : Cell(std::int64_t{count}) {}                                   // NOLINT(google-explicit-constructor)
-    Cell(bool yes) : value(yes), text(yes ? "yes" : "no") {}                         // NOLINT(google-explicit-constructor)
+    Cell() : text("-") {}                                                    // nothing: null, "-"
+    Cell(std::string words) : value(words), text(std::move(words)) {}        // NOLINT(google-explicit-constructor): a cell is its content
+    Cell(const char* words) : Cell(std::string(words)) {}                    // NOLINT(google-explicit-constructor)
+    Cell(std::int64_t count) : value(count), text(std::to_string(count)) {}  // NOLINT(google-explicit-constructor)
+    Cell(int count) : Cell(std::int64_t{count}) {}                           // NOLINT(google-explicit-constructor)
+    Cell(bool yes) : value(yes), text(yes ? "yes" : "no") {}                 // NOLINT(google-explicit-constructor)
     Cell(Value machine, std::string shown) : value(std::move(machine)), text(std::move(shown)) {}
 };
 
@@ -36,20 +37,21 @@ Cell bytes(double count);
 std::string joined(const std::vector<std::string>& words, const std::string& separator);
 
 struct Column {
-    std::string key;                ///< in JSON
+    std::string key;  ///< in JSON
     std::string title;
-    bool right = true;              ///< numbers are aligned to the right, words to the left
+    bool right = true;  ///< numbers are aligned to the right, words to the left
 };
 
 class Table {
-   public:
-    Table(std::string key, std::string title, std::vector<Column> columns) : key_(std::move(key)), title_(std::move(title)), columns_(std::move(columns)) {}
+ public:
+    Table(std::string key, std::string title, std::vector<Column> columns)
+        : key_(std::move(key)), title_(std::move(title)), columns_(std::move(columns)) {}
 
     /// Throws std::logic_error unless there is a cell for every column.
     void row(std::vector<Cell> cells);
     bool empty() const { return rows_.empty(); }
 
-   private:
+ private:
     friend class Report;
     std::string key_, title_;
     std::vector<Column> columns_;
@@ -57,7 +59,7 @@ class Table {
 };
 
 class Report {
-   public:
+ public:
     /// "label   value". Facts that follow one another are aligned.
     void fact(std::string key, std::string label, Cell cell);
     /// Words for people only.
@@ -72,13 +74,13 @@ class Report {
     /// One of them, on standard output.
     void print(bool json) const;
 
-   private:
+ private:
     struct Fact {
         std::string key, label;
         Cell cell;
     };
     struct Text {
-        std::string key, content;   ///< no key: a note
+        std::string key, content;  ///< no key: a note
     };
     std::deque<std::variant<Fact, Text, Table>> items_;
 };

@@ -15,7 +15,8 @@ namespace clebsch::tool {
 namespace {
 
 Description read_text(const std::string& file) {
-    const std::string text = file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_file(file, std::int64_t{1} << 28);
+    const std::string text =
+        file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_file(file, std::int64_t{1} << 28);
     try {
         if (text.rfind("clebsch program", 0) == 0) return parse_program(text);
         return parse_polynomial(text);
@@ -26,7 +27,8 @@ Description read_text(const std::string& file) {
 
 const NamedProblem* find_problem(const std::string& name) {
     const auto& problems = named_problems();
-    const auto found = std::ranges::find_if(problems, [&](const NamedProblem& problem) { return name == problem.label || name == problem.published; });
+    const auto found =
+        std::ranges::find_if(problems, [&](const NamedProblem& problem) { return name == problem.label || name == problem.published; });
     return found == problems.end() ? nullptr : &*found;
 }
 
@@ -35,7 +37,8 @@ OptionTexts option_texts(const std::vector<std::string>& words) {
     for (const std::string& word : words) {
         const auto equals = word.find('=');
         if (equals == std::string::npos || equals == 0) fail("option '" + word + "': expected key=value");
-        if (!options.emplace(word.substr(0, equals), word.substr(equals + 1)).second) fail("option '" + word.substr(0, equals) + "' is given twice");
+        if (!options.emplace(word.substr(0, equals), word.substr(equals + 1)).second)
+            fail("option '" + word.substr(0, equals) + "' is given twice");
     }
     return options;
 }
@@ -48,8 +51,9 @@ void add_operation_arguments(CLI::App& command, OperationArguments& arguments, b
     command.add_option("--text", arguments.text_file, "Read the operation from a file of its canonical text instead (-: standard input)");
     if (derivatives)
         command
-            .add_option("--derivative", arguments.derivatives,
-                        "Take the gradients of these inputs (x,y) or, as forward:x,y, the derivative along them; again for higher derivatives")
+            .add_option(
+                "--derivative", arguments.derivatives,
+                "Take the gradients of these inputs (x,y) or, as forward:x,y, the derivative along them; again for higher derivatives")
             ->take_all()
             ->allow_extra_args(false);
 }
@@ -99,14 +103,16 @@ Request read_request(const OperationArguments& arguments) {
         request.title = arguments.text_file;
         request.description = read_text(arguments.text_file);
     } else if (const NamedProblem* problem = find_problem(arguments.name)) {
-        if (!arguments.options.empty()) fail("'" + arguments.name + "' is a named problem, which takes no options; got '" + arguments.options.front() + "'");
+        if (!arguments.options.empty())
+            fail("'" + arguments.name + "' is a named problem, which takes no options; got '" + arguments.options.front() + "'");
         request.title = problem->label + ": " + problem->summary;
         request.kind = problem->kind;
         request.description = named_problem(problem->label);
     } else {
         const auto& known = operations();
         if (std::ranges::find(known, arguments.name, &OperationInfo::name) == known.end())
-            throw Error(ErrorKind::not_found, "no operation or named problem is called '" + arguments.name + "'; `clebsch explain` lists them");
+            throw Error(ErrorKind::not_found,
+                        "no operation or named problem is called '" + arguments.name + "'; `clebsch explain` lists them");
         request.title = arguments.name;
         for (const std::string& option : arguments.options) request.title += " " + option;
         request.description = build_operation(arguments.name, option_texts(arguments.options));

@@ -13,9 +13,9 @@ namespace clebsch::tool {
 
 struct OperationArguments {
     std::string name;
-    std::vector<std::string> options;           ///< key=value
-    std::string text_file;                      ///< "-": standard input
-    std::vector<std::string> derivatives;       ///< applied one after the other: "x,y" reverse, "forward:x,y"
+    std::vector<std::string> options;      ///< key=value
+    std::string text_file;                 ///< "-": standard input
+    std::vector<std::string> derivatives;  ///< applied one after the other: "x,y" reverse, "forward:x,y"
 };
 
 /// Declares the positional NAME and KEY=VALUE, --text and (if asked for) --derivative.
@@ -23,7 +23,7 @@ void add_operation_arguments(CLI::App& command, OperationArguments& arguments, b
 
 struct Request {
     std::string title;
-    std::string kind;                           ///< of a named problem, else empty
+    std::string kind;  ///< of a named problem, else empty
     Description description;
 };
 

@@ -9,7 +9,8 @@ namespace clebsch::tool {
 namespace {
 
 constexpr double width = 900, left = 70, right = 640, top = 70, bottom = 500;
-constexpr std::array<const char*, 10> colours = {"#0b6e99", "#d9730d", "#0f7b6c", "#ad1a72", "#6940a5", "#b58900", "#64473a", "#e03e3e", "#4d6a00", "#37352f"};
+constexpr std::array<const char*, 10> colours = {"#0b6e99", "#d9730d", "#0f7b6c", "#ad1a72", "#6940a5",
+                                                 "#b58900", "#64473a", "#e03e3e", "#4d6a00", "#37352f"};
 
 std::string escaped(const std::string& text) {
     std::string out;
@@ -26,7 +27,7 @@ std::string format(const char* pattern, Numbers... numbers) {
 
 /// Logarithmic axis from whole powers of two.
 struct Axis {
-    double low, high, begin, end;       // exponents of 2; pixels
+    double low, high, begin, end;  // exponents of 2; pixels
     double at(double value) const { return begin + (std::log2(value) - low) / (high - low) * (end - begin); }
 };
 
@@ -37,7 +38,8 @@ std::string text_at(double x, double y, const std::string& words, const char* at
 std::string shape(int series, double x, double y, const char* colour) {
     const char* style = "stroke=\"white\" stroke-width=\"1\"";
     if (series == 0) return format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5.5\" fill=\"%s\" %s/>\n", x, y, colour, style);
-    if (series == 1) return format("<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" fill=\"%s\" %s/>\n", x - 5, y - 5, colour, style);
+    if (series == 1)
+        return format("<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" fill=\"%s\" %s/>\n", x - 5, y - 5, colour, style);
     return format("<path d=\"M%.1f %.1f l6.5 11 h-13 z\" fill=\"%s\" %s/>\n", x, y - 6.5, colour, style);
 }
 
@@ -48,11 +50,14 @@ int position(std::vector<std::string>& names, const std::string& name) {
     return static_cast<int>(names.size()) - 1;
 }
 
-std::string power_of_two(int exponent) { return exponent >= 0 ? format("%.0f", std::exp2(exponent)) : "1/" + format("%.0f", std::exp2(-exponent)); }
+std::string power_of_two(int exponent) {
+    return exponent >= 0 ? format("%.0f", std::exp2(exponent)) : "1/" + format("%.0f", std::exp2(-exponent));
+}
 
 }  // namespace
 
-std::string roofline_svg(const std::string& title, const std::string& subtitle, const Peaks& peaks, const std::vector<RooflinePoint>& points) {
+std::string roofline_svg(const std::string& title, const std::string& subtitle, const Peaks& peaks,
+                         const std::vector<RooflinePoint>& points) {
     const double flops_peak = 2 * peaks.multiply_adds_per_second, ridge = flops_peak / peaks.copy_bytes_per_second;
     double least_x = ridge / 4, most_x = ridge * 4, least_y = flops_peak / 16;
     const auto intensity = [](const RooflinePoint& p) { return 2 * p.work.multiply_adds / p.work.bytes; };
@@ -65,7 +70,10 @@ std::string roofline_svg(const std::string& title, const std::string& subtitle, 
     const Axis x{std::floor(std::log2(least_x)), std::ceil(std::log2(most_x)), left, right};
     const Axis y{std::floor(std::log2(least_y * 1e-9)), std::ceil(std::log2(flops_peak * 1e-9)), bottom, top};
 
-    std::string svg = format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f 560\" font-family=\"system-ui,sans-serif\" font-size=\"12\" fill=\"#37352f\">\n", width);
+    std::string svg = format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f 560\" font-family=\"system-ui,sans-serif\" font-size=\"12\" "
+        "fill=\"#37352f\">\n",
+        width);
     svg += format("<rect width=\"%.0f\" height=\"560\" fill=\"white\"/>\n", width);
     svg += text_at(left, 30, title, "font-size=\"17\" font-weight=\"600\"");
     svg += text_at(left, 50, subtitle, "fill=\"#787774\"");
@@ -84,19 +92,22 @@ std::string roofline_svg(const std::string& title, const std::string& subtitle, 
 
     // The roof: the copy bandwidth up to the ridge, the multiply-add peak beyond; the bandwidth's line begins where it enters the picture.
     const double enters = std::max(std::exp2(x.low), std::exp2(y.low) * 1e9 / peaks.copy_bytes_per_second);
-    svg += format("<path d=\"M%.1f %.1f L%.1f %.1f H%.1f\" fill=\"none\" stroke=\"#37352f\" stroke-width=\"2\"/>\n", x.at(enters), y.at(enters * peaks.copy_bytes_per_second * 1e-9),
-                  x.at(ridge), y.at(flops_peak * 1e-9), right);
-    svg += text_at(right - 4, y.at(flops_peak * 1e-9) - 7, "multiply-adds " + format("%.0f GFLOP/s", flops_peak * 1e-9), "text-anchor=\"end\"");
+    svg += format("<path d=\"M%.1f %.1f L%.1f %.1f H%.1f\" fill=\"none\" stroke=\"#37352f\" stroke-width=\"2\"/>\n", x.at(enters),
+                  y.at(enters * peaks.copy_bytes_per_second * 1e-9), x.at(ridge), y.at(flops_peak * 1e-9), right);
+    svg += text_at(right - 4, y.at(flops_peak * 1e-9) - 7, "multiply-adds " + format("%.0f GFLOP/s", flops_peak * 1e-9),
+                   "text-anchor=\"end\"");
     const double middle = std::sqrt(enters * ridge), px = x.at(middle), py = y.at(middle * peaks.copy_bytes_per_second * 1e-9);
     const double slope = std::atan2(y.at(2) - y.at(1), x.at(2) - x.at(1)) * 180 / 3.14159265358979;
-    svg += format("<text transform=\"translate(%.1f %.1f) rotate(%.1f)\" text-anchor=\"middle\" dy=\"-7\">copy %.1f GB/s</text>\n", px, py, slope, peaks.copy_bytes_per_second * 1e-9);
+    svg += format("<text transform=\"translate(%.1f %.1f) rotate(%.1f)\" text-anchor=\"middle\" dy=\"-7\">copy %.1f GB/s</text>\n", px, py,
+                  slope, peaks.copy_bytes_per_second * 1e-9);
 
     std::vector<std::string> labels, series;
     for (const RooflinePoint& p : points) position(labels, p.label), position(series, p.series);
     for (const RooflinePoint& p : points) {
         if (!drawn(p)) continue;
         const auto colour = colours[static_cast<std::size_t>(position(labels, p.label)) % colours.size()];
-        svg += "<g><title>" + escaped(p.label + ", " + p.series) + format(": %.1f GFLOP/s, %.0f %% of its limit", speed(p) * 1e-9, 100 * limit_seconds(p.work, peaks) / p.seconds) +
+        svg += "<g><title>" + escaped(p.label + ", " + p.series) +
+               format(": %.1f GFLOP/s, %.0f %% of its limit", speed(p) * 1e-9, 100 * limit_seconds(p.work, peaks) / p.seconds) +
                "</title>" + shape(position(series, p.series), x.at(intensity(p)), y.at(speed(p) * 1e-9), colour) + "</g>\n";
     }
     double line = top + 6;
@@ -106,7 +117,8 @@ std::string roofline_svg(const std::string& title, const std::string& subtitle, 
     }
     line += 10;
     for (std::size_t l = 0; l < labels.size() && line < 545; ++l, line += 19) {
-        svg += format("<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" rx=\"2\" fill=\"%s\"/>\n", right + 20, line - 6, colours[l % colours.size()]);
+        svg += format("<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" rx=\"2\" fill=\"%s\"/>\n", right + 20, line - 6,
+                      colours[l % colours.size()]);
         svg += text_at(right + 42, line + 4, labels[l], "");
     }
     return svg + "</svg>\n";

@@ -8,13 +8,14 @@
 namespace clebsch::tool {
 
 struct RooflinePoint {
-    std::string label;          ///< what was measured; points of one label share a colour
-    std::string series;         ///< "forward", ...: points of one series share a shape
+    std::string label;   ///< what was measured; points of one label share a colour
+    std::string series;  ///< "forward", ...: points of one series share a shape
     Work work;
     double seconds = 0;
 };
 
 /// An SVG document of about 900 x 560. `subtitle`: threads, instruction set and the like.
-std::string roofline_svg(const std::string& title, const std::string& subtitle, const Peaks& peaks, const std::vector<RooflinePoint>& points);
+std::string roofline_svg(const std::string& title, const std::string& subtitle, const Peaks& peaks,
+                         const std::vector<RooflinePoint>& points);
 
 }  // namespace clebsch::tool

@@ -65,8 +65,9 @@ double sample_error(const Workload& workload, Arrays& arrays, const Topology& to
             if (argument.role == Role::input) continue;
             const Array& array = *arrays.find(argument.name, Role::output);
             const ReferenceArray& numbers = expected.at(argument.name);
-            const double error = argument.space == "edge" ? relative_error(rows_of(array, edges), numbers)
-                                                          : relative_error(rows_of(array, sample.nodes), rows_of(numbers, argument.size, sample.nodes));
+            const double error = argument.space == "edge"
+                                     ? relative_error(rows_of(array, edges), numbers)
+                                     : relative_error(rows_of(array, sample.nodes), rows_of(numbers, argument.size, sample.nodes));
             if (!(error <= worst)) worst = error;
         }
     }

@@ -12,9 +12,9 @@ struct Sample {
     std::vector<std::int64_t> nodes, received, sent;
 };
 
-/// The largest relative error of the outputs of a workload that has run, over spaces edge and node with indices sender and receiver. Outputs of edges are
-/// compared on `received`, those summed at receivers on `nodes` from `received`, those summed at senders on `nodes` from `sent`. Throws Error for an
-/// output that sums over everything.
+/// The largest relative error of the outputs of a workload that has run, over spaces edge and node with indices sender and receiver.
+/// Outputs of edges are compared on `received`, those summed at receivers on `nodes` from `received`, those summed at senders on `nodes`
+/// from `sent`. Throws Error for an output that sums over everything.
 double sample_error(const Workload& workload, Arrays& arrays, const Topology& topology, const Sample& sample);
 
 }  // namespace clebsch::tool

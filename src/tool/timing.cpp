@@ -25,7 +25,7 @@ double seconds_of(const std::function<void()>& task) {
 std::vector<Timing> measure_in_turns(const std::vector<std::function<void()>>& tasks, double seconds, int rounds) {
     constexpr int most_rounds = 200;
     std::vector<std::vector<double>> times(tasks.size());
-    std::vector<int> repeats;               // so that one measurement takes at least a millisecond
+    std::vector<int> repeats;  // so that one measurement takes at least a millisecond
     for (const auto& task : tasks) {
         const double first = seconds_of(task);
         repeats.push_back(std::clamp(static_cast<int>(1e-3 / std::max(first, 1e-7)), 1, 1000));
@@ -42,7 +42,8 @@ std::vector<Timing> measure_in_turns(const std::vector<std::function<void()>>& t
     std::vector<Timing> result;
     for (std::vector<double>& sorted : times) {
         std::ranges::sort(sorted);
-        result.push_back({quantile(sorted, 0.5), quantile(sorted, 0.25), quantile(sorted, 0.75), sorted.front(), static_cast<int>(sorted.size())});
+        result.push_back(
+            {quantile(sorted, 0.5), quantile(sorted, 0.25), quantile(sorted, 0.75), sorted.front(), static_cast<int>(sorted.size())});
     }
     return result;
 }

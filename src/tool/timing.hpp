@@ -6,7 +6,7 @@
 namespace clebsch::tool {
 
 struct Timing {
-    double median = 0, quartile_1 = 0, quartile_3 = 0, least = 0;       ///< seconds
+    double median = 0, quartile_1 = 0, quartile_3 = 0, least = 0;  ///< seconds
     int runs = 0;
     double spread() const { return (quartile_3 - quartile_1) / median; }
 };

@@ -8,11 +8,12 @@ namespace clebsch::tool {
 
 /// The bounds of the library's promises, norm-wise and relative.
 inline constexpr double float32_bound = 2e-6, float64_bound = 1e-13, equivariance_bound = 1e-12, difference_bound = 1e-8;
-/// Of a radial network's float32 values and derivatives: the terms of its cutoff polynomial, about 170 in the first derivative, cancel to at most 2.
+/// Of a radial network's float32 values and derivatives: the terms of its cutoff polynomial, about 170 in the first derivative, cancel to
+/// at most 2.
 inline constexpr double radial_bound = 1e-5;
 
 class Verdicts {
-   public:
+ public:
     /// An error within its bound passes; one that is not a number does not.
     bool add(double error, double bound) {
         const bool passed = error <= bound;
@@ -29,7 +30,7 @@ class Verdicts {
     }
     static const char* word(bool passed) { return passed ? "ok" : "FAILED"; }
 
-   private:
+ private:
     int checks_ = 0, failed_ = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace clebsch::tool {
 namespace {
 
-constexpr std::int64_t block_size = 1'000'003;          // a prime: rows do not repeat with it
+constexpr std::int64_t block_size = 1'000'003;  // a prime: rows do not repeat with it
 
 const std::vector<float>& normal_block() {
     static const std::vector<float> block = [] {
@@ -57,7 +57,8 @@ std::vector<Argument> arguments_of(const Description& description) {
     std::vector<Argument> arguments;
     if (const auto* polynomial = std::get_if<Polynomial>(&description)) {
         for (const Operand& operand : polynomial->operands)
-            arguments.push_back({operand.name, operand.segments, operand.layout, operand.role, polynomial->space_of(operand), operand.size()});
+            arguments.push_back(
+                {operand.name, operand.segments, operand.layout, operand.role, polynomial->space_of(operand), operand.size()});
         return arguments;
     }
     const Program& program = std::get<Program>(description);
@@ -99,18 +100,14 @@ std::string iteration_space(const Description& description) {
 Topology make_topology(const Description& description, const TopologyOptions& options) {
     Topology topology;
     const std::vector<Index>& indices = indices_of(description);
-    constexpr std::int64_t few = 10;            // elements, graphs
+    constexpr std::int64_t few = 10;  // elements, graphs
     for (const std::string& space : spaces_of(description)) {
         const bool target = std::ranges::any_of(indices, [&](const Index& index) { return index.to == space; });
         std::int64_t rows = options.rows;
-        if (space == "edge")
-            rows = options.nodes * options.neighbours;
-        else if (space == "node")
-            rows = options.nodes;
-        else if (space.empty())
-            rows = 1;
-        else if (target)
-            rows = few;
+        if (space == "edge") rows = options.nodes * options.neighbours;
+        else if (space == "node") rows = options.nodes;
+        else if (space.empty()) rows = 1;
+        else if (target) rows = few;
         topology.rows[space] = rows;
     }
     std::mt19937_64 engine(options.seed);
@@ -120,11 +117,12 @@ Topology make_topology(const Description& description, const TopologyOptions& op
         if (to > 0) {
             std::uniform_int_distribution<std::int64_t> any(0, to - 1);
             for (std::int64_t i = 0; i < from; ++i)
-                values[static_cast<std::size_t>(i)] = index.sorted && !options.ragged ? static_cast<std::int64_t>(static_cast<double>(i) / static_cast<double>(from) * static_cast<double>(to)) : any(engine);
-            if (index.sorted)
-                std::ranges::sort(values);
-            else if (options.ragged && from > 3)
-                values[static_cast<std::size_t>(from / 2)] = -1;
+                values[static_cast<std::size_t>(i)] =
+                    index.sorted && !options.ragged
+                        ? static_cast<std::int64_t>(static_cast<double>(i) / static_cast<double>(from) * static_cast<double>(to))
+                        : any(engine);
+            if (index.sorted) std::ranges::sort(values);
+            else if (options.ragged && from > 3) values[static_cast<std::size_t>(from / 2)] = -1;
         }
         topology.indices[index.name] = std::move(values);
     }
@@ -145,7 +143,8 @@ Array::Array(DType dtype, std::int64_t rows, std::int64_t size) : dtype_(dtype),
         fail("an array of " + std::to_string(rows) + " rows of " + std::to_string(size) + " numbers is too large");
     const std::size_t rounded = (byte_count() + 64 + 63) / 64 * 64;
     memory_.reset(static_cast<std::byte*>(std::aligned_alloc(64, rounded)));
-    if (memory_ == nullptr) throw Error(ErrorKind::unsupported, "no memory for an array of " + std::to_string(rounded) + " bytes; ask for fewer rows");
+    if (memory_ == nullptr)
+        throw Error(ErrorKind::unsupported, "no memory for an array of " + std::to_string(rounded) + " bytes; ask for fewer rows");
 }
 
 void Array::fill_normal(std::uint64_t seed) {
@@ -154,17 +153,16 @@ void Array::fill_normal(std::uint64_t seed) {
     for (std::int64_t i = 0; i < count();) {
         const std::int64_t piece = std::min(count() - i, block_size - position);
         const float* from = block.data() + position;
-        if (dtype_ == DType::float64)
-            std::copy(from, from + piece, at<double>() + i);
-        else
-            std::memcpy(at<float>() + i, from, static_cast<std::size_t>(piece) * sizeof(float));
+        if (dtype_ == DType::float64) std::copy(from, from + piece, at<double>() + i);
+        else std::memcpy(at<float>() + i, from, static_cast<std::size_t>(piece) * sizeof(float));
         i += piece;
         position = 0;
     }
 }
 
 void Array::fill(const ReferenceArray& numbers) {
-    if (static_cast<std::int64_t>(numbers.size()) != count()) fail("an array of " + std::to_string(count()) + " numbers cannot hold " + std::to_string(numbers.size()));
+    if (static_cast<std::int64_t>(numbers.size()) != count())
+        fail("an array of " + std::to_string(count()) + " numbers cannot hold " + std::to_string(numbers.size()));
     for (std::int64_t i = 0; i < count(); ++i) set(i, static_cast<double>(numbers[static_cast<std::size_t>(i)]));
 }
 
@@ -182,8 +180,8 @@ Array& Arrays::get(const Argument& argument, std::int64_t rows) {
     if (found != arrays_.end()) {
         if (found->second.rows() == rows && found->second.size() == argument.size) return found->second;
         if (argument.role == Role::input)
-            fail("array '" + argument.name + "': expected " + std::to_string(rows) + " rows of " + std::to_string(argument.size) + " numbers, there are " +
-                 std::to_string(found->second.rows()) + " of " + std::to_string(found->second.size()));
+            fail("array '" + argument.name + "': expected " + std::to_string(rows) + " rows of " + std::to_string(argument.size) +
+                 " numbers, there are " + std::to_string(found->second.rows()) + " of " + std::to_string(found->second.size()));
         arrays_.erase(found);
     }
     Array& array = arrays_.emplace(key, Array(dtype_, rows, argument.size)).first->second;
@@ -210,7 +208,11 @@ Array* Arrays::find(const std::string& name, Role role) {
 }
 
 Workload::Workload(Description description, const Topology& topology, Arrays& arrays, const WorkloadOptions& options)
-    : description_(std::move(description)), topology_(topology), arrays_(arrays), plan_(make_plan(description_, arrays.dtype(), options)), arguments_(arguments_of(description_)) {
+    : description_(std::move(description)),
+      topology_(topology),
+      arrays_(arrays),
+      plan_(make_plan(description_, arrays.dtype(), options)),
+      arguments_(arguments_of(description_)) {
     const auto rows_in = [&](const std::string& space) {
         if (space.empty()) return std::int64_t{1};
         const auto found = topology.rows.find(space);
@@ -254,7 +256,7 @@ std::string Workload::explain() const {
 std::string Workload::schedule() const {
     // A kernel's line begins with "fold: 23 paths (".
     std::map<std::string, int> paths;
-    int nodes = 0;                          // of programs, run as one tape: "3 nodes fused"
+    int nodes = 0;  // of programs, run as one tape: "3 nodes fused"
     const std::string text = explain();
     for (std::size_t begin = 0; begin < text.size();) {
         const std::size_t end = std::min(text.find('\n', begin), text.size());
@@ -265,7 +267,8 @@ std::string Workload::schedule() const {
             std::size_t digits = 0;
             const std::string count = line.substr(colon + 2);
             while (digits < count.size() && count[digits] >= '0' && count[digits] <= '9') ++digits;
-            if (digits > 0 && digits < 8 && count.compare(digits, 5, " path") == 0) paths[line.substr(0, colon)] += std::stoi(count.substr(0, digits));
+            if (digits > 0 && digits < 8 && count.compare(digits, 5, " path") == 0)
+                paths[line.substr(0, colon)] += std::stoi(count.substr(0, digits));
         }
         if (const std::size_t fused = line.find(" nodes fused"); fused != std::string::npos) {
             const std::size_t number = line.rfind(' ', fused - 1) + 1;

@@ -1,5 +1,6 @@
 #pragma once
-// An operation ready to run on arrays of this program's own: row counts and indices (a topology), arrays filled with normal numbers, a plan, a workspace.
+// An operation ready to run on arrays of this program's own: row counts and indices (a topology), arrays filled with normal numbers, a
+// plan, a workspace.
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -24,8 +25,8 @@ struct Argument {
     std::vector<Segment> segments;
     Layout layout = Layout::mul_ir;
     Role role = Role::input;
-    std::string space;                          ///< "": one row
-    std::int64_t size = 0;                      ///< numbers per row
+    std::string space;      ///< "": one row
+    std::int64_t size = 0;  ///< numbers per row
 };
 /// In the order of buffers: operands of a polynomial; inputs, then outputs of a program.
 std::vector<Argument> arguments_of(const Description& description);
@@ -42,9 +43,9 @@ struct Topology {
 };
 
 struct TopologyOptions {
-    std::int64_t nodes = 0, neighbours = 0;     ///< rows of "node"; of "edge": nodes x neighbours
-    std::int64_t rows = 0;                      ///< of any other space that is no target of an index
-    bool ragged = false;                        ///< sorted indices of random lengths (some empty), some rows masked if the index is unsorted
+    std::int64_t nodes = 0, neighbours = 0;  ///< rows of "node"; of "edge": nodes x neighbours
+    std::int64_t rows = 0;                   ///< of any other space that is no target of an index
+    bool ragged = false;                     ///< sorted indices of random lengths (some empty), some rows masked if the index is unsorted
     std::uint64_t seed = 1;
 };
 /// For all spaces and indices of the description: neighbours drawn from all nodes, other targets have 10 rows.
@@ -54,8 +55,8 @@ Topology topology_of(const Graph& graph);
 
 /// Rows x size numbers, 64-byte aligned, packed.
 class Array {
-   public:
-    Array(DType dtype, std::int64_t rows, std::int64_t size);       ///< throws Error when there is no memory
+ public:
+    Array(DType dtype, std::int64_t rows, std::int64_t size);  ///< throws Error when there is no memory
 
     /// Normal numbers that float32 holds exactly, repeating after about a million.
     void fill_normal(std::uint64_t seed);
@@ -64,10 +65,8 @@ class Array {
 
     double get(std::int64_t i) const { return dtype_ == DType::float64 ? at<double>()[i] : static_cast<double>(at<float>()[i]); }
     void set(std::int64_t i, double value) {
-        if (dtype_ == DType::float64)
-            at<double>()[i] = value;
-        else
-            at<float>()[i] = static_cast<float>(value);
+        if (dtype_ == DType::float64) at<double>()[i] = value;
+        else at<float>()[i] = static_cast<float>(value);
     }
     template <class T>
     T* at() const {
@@ -81,7 +80,7 @@ class Array {
     std::size_t byte_count() const { return static_cast<std::size_t>(count()) * size_of(dtype_); }
     Buffer buffer() const { return {memory_.get(), dtype_, rows_, 0}; }
 
-   private:
+ private:
     struct Free {
         void operator()(std::byte* memory) const { std::free(memory); }
     };
@@ -90,9 +89,10 @@ class Array {
     std::unique_ptr<std::byte, Free> memory_;
 };
 
-/// Arrays by name, shared between an operation and its derivatives. Outputs of one may be overwritten by another with an output of the same name.
+/// Arrays by name, shared between an operation and its derivatives. Outputs of one may be overwritten by another with an output of the same
+/// name.
 class Arrays {
-   public:
+ public:
     explicit Arrays(DType dtype, std::uint64_t seed = 1) : dtype_(dtype), seed_(seed) {}
 
     /// Made when first asked for; inputs are filled with normal numbers that depend on the name and the seed.
@@ -105,7 +105,7 @@ class Arrays {
     Array* find(const std::string& name, Role role);
     DType dtype() const { return dtype_; }
 
-   private:
+ private:
     DType dtype_;
     std::uint64_t seed_;
     std::map<std::pair<std::string, Role>, Array> arrays_;
@@ -117,7 +117,7 @@ struct WorkloadOptions {
 };
 
 class Workload {
-   public:
+ public:
     /// Topology and arrays outlive the workload. Throws Error for what cannot be planned.
     Workload(Description description, const Topology& topology, Arrays& arrays, const WorkloadOptions& options = {});
 
@@ -126,7 +126,7 @@ class Workload {
 
     const Description& description() const { return description_; }
     const std::vector<Argument>& arguments() const { return arguments_; }
-    std::int64_t rows() const;                                      ///< of iteration_space()
+    std::int64_t rows() const;  ///< of iteration_space()
     Work work() const;
     std::string explain() const;
     /// "fold 23, general 2": kernel families with the number of paths they take.
@@ -134,7 +134,7 @@ class Workload {
     Array& output(const std::string& name) { return *arrays_.find(name, Role::output); }
     ReferenceInputs reference_inputs() const;
 
-   private:
+ private:
     Description description_;
     const Topology& topology_;
     Arrays& arrays_;

@@ -1,0 +1,47 @@
+#include "tool/program.hpp"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+namespace clebsch::testing {
+
+TemporaryFile::TemporaryFile(const std::string& content) {
+    char name[] = "/tmp/clebsch-test-XXXXXX";
+    const int file = mkstemp(name);
+    if (file < 0) throw std::runtime_error("no temporary file");
+    close(file);
+    path_ = name;
+    std::ofstream(path_) << content;
+}
+TemporaryFile::~TemporaryFile() { unlink(path_.c_str()); }
+std::string TemporaryFile::content() const {
+    std::ifstream file(path_);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+ProgramResult run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
+    const TemporaryFile out, err;
+    const pid_t child = fork();
+    if (child < 0) throw std::runtime_error("fork failed");
+    if (child == 0) {
+        const int streams[2] = {open(out.path().c_str(), O_WRONLY | O_TRUNC), open(err.path().c_str(), O_WRONLY | O_TRUNC)};
+        if (streams[0] < 0 || streams[1] < 0 || dup2(streams[0], STDOUT_FILENO) < 0 || dup2(streams[1], STDERR_FILENO) < 0) _exit(126);
+        for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
+        std::vector<char*> argv = {const_cast<char*>("clebsch")};
+        for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+        argv.push_back(nullptr);
+        execv(CLEBSCH_PROGRAM, argv.data());
+        _exit(127);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), out.content(), err.content()};
+}
+
+}  // namespace clebsch::testing

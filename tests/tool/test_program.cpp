@@ -1,0 +1,245 @@
+// The `clebsch` program as a user meets it: what it prints, as JSON and for people, and with which code it ends.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tool/program.hpp"
+
+using clebsch::testing::ProgramResult;
+using clebsch::testing::run_program;
+using clebsch::testing::TemporaryFile;
+using nlohmann::json;
+
+namespace {
+
+const std::string data = std::string(CLEBSCH_SOURCE_DIR) + "/examples/data/";
+
+json json_of(std::vector<std::string> arguments, int exit_code = 0) {
+    arguments.emplace_back("--json");
+    const ProgramResult result = run_program(arguments);
+    INFO(result.err);
+    REQUIRE(result.exit_code == exit_code);
+    return json::parse(result.out);
+}
+
+void check_error(const std::vector<std::string>& arguments, const std::string& words) {
+    const ProgramResult result = run_program(arguments);
+    CAPTURE(words);
+    INFO(result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK(result.err.find(words) != std::string::npos);
+    CHECK(result.err.find("defect") == std::string::npos);
+}
+
+bool contains(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("help exists for the program and every subcommand, with an example") {
+    const ProgramResult all = run_program({"--help"});
+    CHECK(all.exit_code == 0);
+    for (const std::string command : {"irreps", "info", "graph", "explain", "check", "bench", "demo"}) {
+        CAPTURE(command);
+        CHECK(contains(all.out, command));
+        const ProgramResult help = run_program({command, "--help"});
+        CHECK(help.exit_code == 0);
+        CHECK(contains(help.out, "clebsch " + command));
+        CHECK(contains(help.out, "Example"));
+    }
+}
+
+TEST_CASE("the version is one line, and the program starts quickly") {
+    const auto start = std::chrono::steady_clock::now();
+    const ProgramResult result = run_program({"--version"});
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    CHECK(result.exit_code == 0);
+    CHECK(result.out == "0.1.0\n");
+    CHECK(seconds < 2);  // 20 ms on an idle machine; tests run on busy ones and under sanitizers
+}
+
+TEST_CASE("usage errors and bad input end with code 2 and say what was expected") {
+    check_error({}, "subcommand");
+    check_error({"nonsense"}, "nonsense");
+    check_error({"irreps"}, "irreps is required");
+    check_error({"irreps", "3x1q"}, "expected a parity");
+    check_error({"irreps", "1o", "--nonsense"}, "--nonsense");
+    check_error({"graph", data + "water-216.xyz"}, "--cutoff");
+    check_error({"graph", "/nonexistent.xyz", "--cutoff", "3"}, "/nonexistent.xyz");
+    check_error({"explain", "nonsense"}, "nonsense");
+    check_error({"explain", "nequix-main", "in=1o"}, "takes no options");
+    check_error({"explain", "convolution", "in"}, "key=value");
+    check_error({"explain", "convolution", "in=1o", "in=1o"}, "twice");
+    check_error({"explain", "nequix-main", "--derivative", "z"}, "'z'");
+    check_error({"explain", "nequix-main", "--text", "x"}, "both");
+    check_error({"explain", "nequix-main", "--instruction-set", "mmx"}, "mmx");
+    check_error({"bench", "nequix-main", "--dtype", "float8"}, "float8");
+    check_error({"bench", "--passes", "sideways"}, "sideways");
+    check_error({"bench", "--structure", data + "water-216.xyz"}, "--cutoff");
+    check_error({"check"}, "expected an operation");
+    check_error({"demo", "--data", "/nonexistent"}, "/nonexistent");
+    const TemporaryFile text("clebsch polynomial 0\nnonsense\n");
+    check_error({"explain", "--text", text.path()}, text.path());
+    const ProgramResult forced = run_program({"info"}, {"CLEBSCH_INSTRUCTION_SET=mmx"});
+    CHECK(forced.exit_code == 2);
+    CHECK(contains(forced.err, "CLEBSCH_INSTRUCTION_SET"));
+}
+
+TEST_CASE("irreps: dimensions, slices, order, products") {
+    const json one = json_of({"irreps", "2x1o+3x0e+0x2e+1o"});
+    CHECK(one["dim"] == 12);
+    CHECK(one["channels"] == 6);
+    CHECK(one["simplified"] == "2x1o+3x0e+1x1o");
+    CHECK(one["regrouped"] == "3x0e+3x1o");
+    CHECK(one["blocks"][1]["begin"] == 6);
+    CHECK(one["blocks"][1]["end"] == 9);
+    const json two = json_of({"irreps", "4x1o+2x0e", "0e+1o"});
+    CHECK(two["paths"] == 6);  // 1o x 0e; 1o x 1o -> 0e, 1e, 2e; 0e x 0e; 0e x 1o
+    CHECK(two["product_dim"] == 4 * 3 + 4 * (1 + 3 + 5) + 2 * 1 + 2 * 3);
+    const json kept = json_of({"irreps", "4x1o+2x0e", "0e+1o", "--keep", "0e"});
+    CHECK(kept["paths"] == 2);
+    CHECK(kept["product"] == "6x0e");
+    CHECK(contains(run_program({"irreps", "32x0+16x1"}).out, "80"));
+}
+
+TEST_CASE("info: one chosen instruction set among the usable ones, libraries with a reason") {
+    const json info = json_of({"info"});
+    CHECK(info["version"] == "0.1.0");
+    CHECK(info["threads"].get<int>() >= 1);
+    int chosen = 0;
+    for (const json& set : info["instruction_sets"]) {
+        if (!set["chosen"].get<bool>()) continue;
+        ++chosen;
+        CHECK(set["usable"].get<bool>());
+        CHECK_FALSE(set["why"].get<std::string>().empty());
+    }
+    CHECK(chosen == 1);
+    REQUIRE(info["libraries"].size() >= 3);
+    for (const json& library : info["libraries"]) CHECK_FALSE(library["where"].get<std::string>().empty());
+    const std::string best = info["instruction_sets"].front()["name"];
+    CHECK(contains(run_program({"info"}, {"CLEBSCH_INSTRUCTION_SET=" + best}).out, "asked for by CLEBSCH_INSTRUCTION_SET"));
+}
+
+TEST_CASE("explain: counts of a convolution and of its derivatives, by hand") {
+    const json forward = json_of({"explain", "nequix-main", "--nodes", "10", "--neighbors", "20", "--copy", "10", "--fma", "100"});
+    CHECK(forward["paths"].size() == 23);
+    CHECK(forward["operands"][2]["numbers"] == 1312);
+    CHECK(forward["row_space"] == "edge");
+    // Every array once, float32, and two 64-bit indices: x 704 and out 5472 per node, y 16 and weights 1312 per edge.
+    const double bytes = 4.0 * (10 * (704 + 5472) + 200 * (16 + 1312)) + 200 * 16;
+    CHECK(forward["bytes_per_row"].get<double>() == doctest::Approx(bytes / 200));
+    const double seconds = std::max(bytes / 10e9, forward["multiply_adds_per_row"].get<double>() * 200 / 50e9);
+    CHECK(forward["limit_seconds"].get<double>() == doctest::Approx(seconds));
+    CHECK(forward["flops_per_row"].get<double>() == doctest::Approx(2 * forward["multiply_adds_per_row"].get<double>()));
+
+    const json backward = json_of({"explain", "nequix-main", "--derivative", "x,y,weights"});
+    CHECK(backward["operands"].size() == 7);
+    const json second = json_of({"explain", "nequix-main", "--derivative", "x,y,weights", "--derivative", "x,out_cotangent"});
+    CHECK(second["multiply_adds_per_row"].get<double>() > forward["multiply_adds_per_row"].get<double>());
+    const json along = json_of({"explain", "nequix-main", "--derivative", "forward:x"});
+    CHECK(along["operands"].back()["name"] == "out_tangent");
+}
+
+TEST_CASE("explain: printed text can be explained again, from a file") {
+    const ProgramResult text = run_program({"explain", "nequip-water", "--derivative", "x", "--print-text"});
+    CHECK(text.exit_code == 0);
+    const TemporaryFile file(text.out);
+    CHECK(run_program({"explain", "--text", file.path(), "--print-text"}).out == text.out);
+    CHECK(json_of({"explain", "--text", file.path()})["hash"] == json_of({"explain", "nequip-water", "--derivative", "x"})["hash"]);
+}
+
+TEST_CASE("explain: lists what there is, and what an operation needs") {
+    const std::string list = run_program({"explain"}).out;
+    CHECK(contains(list, "convolution"));
+    CHECK(contains(list, "mace-large"));
+    CHECK(contains(run_program({"explain", "convolution"}).out, "required"));
+    CHECK(contains(run_program({"explain", "harmonics-3"}).out, "program"));
+}
+
+TEST_CASE("check: passes on operations of every kind, for all derivatives") {
+    for (const std::vector<std::string>& what : std::vector<std::vector<std::string>>{
+             {"convolution", "in=3x0e+2x1o", "edge=0e+1o", "out=0e+1o"}, {"linear", "in=4x0e+2x1o", "out=3x0e+5x1o"}, {"harmonics-3"}}) {
+        std::vector<std::string> arguments = {"check"};
+        arguments.insert(arguments.end(), what.begin(), what.end());
+        CAPTURE(what.front());
+        const json result = json_of(arguments);
+        CHECK(result["passed"].get<bool>());
+        std::set<std::string> kinds;
+        for (const json& check : result["checks"]) {
+            INFO(check.dump());
+            CHECK(check["verdict"].get<bool>());
+            kinds.insert(check["what"].get<std::string>() + ", " + check["pass"].get<std::string>());
+        }
+        for (const char* kind :
+             {"reference, forward", "reference, double backward", "finite differences, backward", "finite differences, double backward",
+              "equivariance, forward", "equivariance, double backward", "same bits, forward"})
+            CHECK(kinds.contains(kind));
+    }
+}
+
+TEST_CASE("check: an operation that is not equivariant fails with code 1, in that check alone") {
+    // Multiplies the components of a vector by 1, 2 and 3, but claims that the result is a vector.
+    std::string text = run_program({"explain", "linear", "in=1x1o", "out=1x1o", "--print-text"}).out;
+    const std::string honest = "identity(3)";
+    const std::size_t place = text.find(honest);
+    INFO(text);
+    REQUIRE(place != std::string::npos);
+    text.replace(place, honest.size(), "{3,3; 0,0: 1; 1,1: 2; 2,2: 3}");
+    const TemporaryFile file(text);
+    const json result = json_of({"check", "--text", file.path()}, 1);
+    CHECK_FALSE(result["passed"].get<bool>());
+    for (const json& check : result["checks"])
+        CHECK(check["verdict"].get<bool>() == (check["what"] != "equivariance" || check["error"] <= check["bound"]));
+    const auto failed = std::ranges::count_if(result["checks"], [](const json& check) { return !check["verdict"].get<bool>(); });
+    CHECK(failed >= 1);
+}
+
+TEST_CASE("bench: measures the machine and every pass, and draws them") {
+    const TemporaryFile picture;
+    const json result = json_of({"bench", "nequip-water", "linear-128", "--quick", "--seconds", "0.01", "--nodes", "8", "--neighbors", "5",
+                                 "--rows", "50", "--threads", "1", "--copy-megabytes", "8", "--svg", picture.path()});
+    CHECK(result["copy_bytes_per_second"].get<double>() > 1e7);
+    CHECK(result["multiply_adds_per_second"].get<double>() > 1e7);
+    REQUIRE(result["results"].size() == 6);
+    for (const json& row : result["results"]) {
+        INFO(row.dump());
+        CHECK(row["microseconds_per_row"].get<double>() > 0);
+        CHECK(row["gigaflops"].get<double>() > 0);
+        CHECK_FALSE(contains(row["schedule"].get<std::string>(), "general"));
+    }
+    CHECK(result["results"][0]["rows"] == 40);
+    CHECK(picture.content().rfind("<svg", 0) == 0);
+    CHECK(contains(picture.content(), "double backward"));
+    CHECK(contains(picture.content(), "</svg>"));
+}
+
+TEST_CASE("bench: a convolution of one's own irreps") {
+    const json result = json_of({"bench", "--in", "5x0e+3x1o", "--edge", "0e+1o", "--passes", "forward", "--quick", "--seconds", "0.01",
+                                 "--nodes", "8", "--neighbors", "5", "--copy-megabytes", "8"});
+    REQUIRE(result["results"].size() == 1);
+    CHECK(result["results"][0]["problem"] == "your convolution");
+}
+
+TEST_CASE("demo: every pass of a small molecule is checked against the reference") {
+    const auto libraries = json_of({"info"})["libraries"];
+    if (!libraries.front()["found"].get<bool>()) {
+        MESSAGE("not run: " << libraries.front()["where"].get<std::string>());
+        return;
+    }
+    const TemporaryFile picture;
+    const json result =
+        json_of({"demo", "--data", data, "--structure", "aspirin.xyz", "--copy-megabytes", "8", "--sample", "1", "--svg", picture.path()});
+    CHECK(result["passed"].get<bool>());
+    CHECK(result["layers"].size() == 4);
+    CHECK(result["layers"][1]["paths"] == 23);
+    CHECK(result["results"].size() == 3 + 4 * 6);
+    for (const json& row : result["results"]) {
+        INFO(row.dump());
+        CHECK(row["verdict"].get<bool>());
+        CHECK_FALSE(contains(row["schedule"].get<std::string>(), "general"));
+    }
+    CHECK(contains(picture.content(), "</svg>"));
+}
