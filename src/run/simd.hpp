@@ -1,6 +1,6 @@
 #pragma once
-// A vector as wide as the instruction set a kernel file is compiled for, through the vector extensions of GCC and Clang: arithmetic operators work on
-// it as on numbers. Everything lives in the namespace of the instruction set, see run/kernels/instruction_sets.hpp.
+// A vector as wide as the instruction set a kernel file is compiled for, through the vector extensions of GCC and Clang: arithmetic
+// operators work on it as on numbers. Everything lives in the namespace of the instruction set, see run/kernels/instruction_sets.hpp.
 #include <cstdint>
 
 #if defined(CLEBSCH_ISA_AVX2) || defined(CLEBSCH_ISA_AVX512)
@@ -57,17 +57,15 @@ CLEBSCH_INLINE void store(T* p, Vector<T> v) {
 
 template <class T>
 CLEBSCH_INLINE Vector<T> broadcast(T value) {
-    return value - Vector<T>{};     // exact for every value, -0 and NaN included, and folds to one broadcast
+    return value - Vector<T>{};  // exact for every value, -0 and NaN included, and folds to one broadcast
 }
 
 /// The first `count` numbers, zero beyond; reads nothing else.
 template <class T>
 CLEBSCH_INLINE Vector<T> load_first(const T* p, int count) {
 #if defined(CLEBSCH_ISA_AVX512)
-    if constexpr (sizeof(T) == 4)
-        return (Vector<T>)_mm512_maskz_loadu_ps(__mmask16((1U << count) - 1U), p);
-    else
-        return (Vector<T>)_mm512_maskz_loadu_pd(__mmask8((1U << count) - 1U), p);
+    if constexpr (sizeof(T) == 4) return (Vector<T>)_mm512_maskz_loadu_ps(__mmask16((1U << count) - 1U), p);
+    else return (Vector<T>)_mm512_maskz_loadu_pd(__mmask8((1U << count) - 1U), p);
 #elif defined(CLEBSCH_ISA_AVX2)
     if constexpr (sizeof(T) == 4) {
         const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -88,10 +86,8 @@ CLEBSCH_INLINE Vector<T> load_first(const T* p, int count) {
 template <class T>
 CLEBSCH_INLINE void store_first(T* p, Vector<T> v, int count) {
 #if defined(CLEBSCH_ISA_AVX512)
-    if constexpr (sizeof(T) == 4)
-        _mm512_mask_storeu_ps(p, __mmask16((1U << count) - 1U), (__m512)v);
-    else
-        _mm512_mask_storeu_pd(p, __mmask8((1U << count) - 1U), (__m512d)v);
+    if constexpr (sizeof(T) == 4) _mm512_mask_storeu_ps(p, __mmask16((1U << count) - 1U), (__m512)v);
+    else _mm512_mask_storeu_pd(p, __mmask8((1U << count) - 1U), (__m512d)v);
 #else
     for (int i = 0; i < lanes_of<T>; ++i)
         if (i < count) p[i] = v[i];
@@ -154,7 +150,5 @@ CLEBSCH_INLINE void transpose_square(Vector<T>* rows) {
         transpose_square<T, Distance / 2>(rows);
     }
 }
-
-CLEBSCH_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 }  // namespace clebsch::CLEBSCH_ISA

@@ -21,20 +21,20 @@ FactorKey key_of(const FoldFactor& factor) {
     return key;
 }
 
-/// A path seen by this family. `in` is multiplied by the matrix whose rows belong to `side`: the output, or the operand of a dot product; for a channel-free
-/// output both are sides of a reduction.
+/// A path seen by this family. `in` is multiplied by the matrix whose rows belong to `side`: the output, or the operand of a dot product;
+/// for a channel-free output both are sides of a reduction.
 struct Shape {
     std::int64_t channels = 0;
-    int in = -1, side = -1;             ///< factor numbers
+    int in = -1, side = -1;  ///< factor numbers
     bool dot = false, reduce = false;
-    std::vector<int> weights;           ///< factor numbers
+    std::vector<int> weights;  ///< factor numbers
 };
 
 const Segment& segment_of(const Polynomial& polynomial, const Factor& factor) {
     return polynomial.operands[static_cast<std::size_t>(factor.operand)].segments[static_cast<std::size_t>(factor.segment)];
 }
 
-using Uses = std::map<std::pair<int, int>, int>;      // paths a segment of an operand is in
+using Uses = std::map<std::pair<int, int>, int>;  // paths a segment of an operand is in
 
 Uses uses_of(const Polynomial& polynomial) {
     Uses uses;
@@ -47,7 +47,7 @@ std::optional<Shape> shape_of(const Polynomial& polynomial, const Path& path, co
     Shape shape;
     const int last = static_cast<int>(path.factors.size()) - 1;
     std::string letter;
-    std::vector<int> wide, narrow;      // input factors with channels: with several components, with one
+    std::vector<int> wide, narrow;  // input factors with channels: with several components, with one
     for (int f = 0; f <= last; ++f) {
         const Factor& factor = path.factors[static_cast<std::size_t>(f)];
         if (factor.channels.empty()) continue;
@@ -62,8 +62,8 @@ std::optional<Shape> shape_of(const Polynomial& polynomial, const Path& path, co
     const bool channel_free = output.channels.empty();
     const bool wide_output = !channel_free && segment_of(polynomial, output).components > 1;
     if (wide.size() > (wide_output ? 1U : 2U) || wide.size() + narrow.size() < (channel_free ? 2U : 1U)) return std::nullopt;
-    // What is not needed as `in` or `side` is a weight. Among narrow factors those with an axis come first: they are features by their description; then
-    // those of few paths, which is how the derivatives of one path come to multiply the same factor.
+    // What is not needed as `in` or `side` is a weight. Among narrow factors those with an axis come first: they are features by their
+    // description; then those of few paths, which is how the derivatives of one path come to multiply the same factor.
     std::ranges::stable_sort(narrow, {}, [&](int f) {
         const Factor& factor = path.factors[static_cast<std::size_t>(f)];
         return std::pair{factor.axis < 0, uses.at({factor.operand, factor.segment})};
@@ -80,7 +80,7 @@ std::optional<Shape> shape_of(const Polynomial& polynomial, const Path& path, co
 }
 
 class Scheduler {
-   public:
+ public:
     explicit Scheduler(const Polynomial& polynomial) : polynomial_(polynomial), uses_(uses_of(polynomial)) {}
 
     FoldProgram schedule(const std::vector<int>& paths) {
@@ -90,10 +90,8 @@ class Scheduler {
             const Path& path = polynomial_.paths[static_cast<std::size_t>(p)];
             const std::optional<Shape> shape = shape_of(polynomial_, path, uses_);
             if (!shape) fail("schedule_fold: path " + std::to_string(p) + " is not one of this family");
-            if (shape->reduce)
-                add_reduction(p, path, *shape);
-            else
-                products_.push_back({p, &path, *shape});
+            if (shape->reduce) add_reduction(p, path, *shape);
+            else products_.push_back({p, &path, *shape});
         }
         add_products();
         blend_products();
@@ -103,7 +101,7 @@ class Scheduler {
         return std::move(program_);
     }
 
-   private:
+ private:
     struct Product {
         int index;
         const Path* path;
@@ -111,7 +109,7 @@ class Scheduler {
     };
     struct OrientedMatrix {
         int matrix = 0;
-        double scale = 1;               ///< of the path's entries relative to the matrix
+        double scale = 1;  ///< of the path's entries relative to the matrix
     };
 
     FoldRows rows_of(const Factor& factor) const {
@@ -121,13 +119,15 @@ class Scheduler {
 
     int number(const Factor& factor, int component) {
         const FoldRows rows = rows_of(factor);
-        const auto [at, is_new] = number_of_.try_emplace({rows.operand, rows.offset + component}, static_cast<int>(program_.numbers.size()));
+        const auto [at, is_new] =
+            number_of_.try_emplace({rows.operand, rows.offset + component}, static_cast<int>(program_.numbers.size()));
         if (is_new) program_.numbers.push_back({rows.operand, rows.offset + component, false});
         return at->second;
     }
     int output_number(const Factor& factor, int component) {
         const FoldRows rows = rows_of(factor);
-        const auto [at, is_new] = output_of_.try_emplace({rows.operand, rows.offset + component}, static_cast<int>(program_.outputs.size()));
+        const auto [at, is_new] =
+            output_of_.try_emplace({rows.operand, rows.offset + component}, static_cast<int>(program_.outputs.size()));
         if (is_new) program_.outputs.push_back({rows.operand, rows.offset + component, false});
         return at->second;
     }
@@ -143,26 +143,26 @@ class Scheduler {
             added.value = entry.value;
             for (std::size_t f = 0; f <= last; ++f) {
                 if (!path.factors[f].channels.empty()) continue;
-                if (f == last)
-                    added.target = output_number(path.factors[f], entry.index[f]);
-                else
-                    added.numbers.push_back(number(path.factors[f], entry.index[f]));
+                if (f == last) added.target = output_number(path.factors[f], entry.index[f]);
+                else added.numbers.push_back(number(path.factors[f], entry.index[f]));
             }
             std::ranges::sort(added.numbers);
         }
         sort_entries(entries);
         std::vector<FoldEntry> merged;
         for (FoldEntry& entry : entries) {
-            if (!merged.empty() && place_of(merged.back()) == place_of(entry))
-                merged.back().value += entry.value;
-            else
-                merged.push_back(std::move(entry));
+            if (!merged.empty() && place_of(merged.back()) == place_of(entry)) merged.back().value += entry.value;
+            else merged.push_back(std::move(entry));
         }
         std::erase_if(merged, [](const FoldEntry& entry) { return entry.value == 0; });
         return merged;
     }
-    static std::tuple<int, int, const std::vector<int>&, int> place_of(const FoldEntry& entry) { return {entry.k, entry.i, entry.numbers, entry.target}; }
-    static void sort_entries(std::vector<FoldEntry>& entries) { std::ranges::stable_sort(entries, {}, [](const FoldEntry& entry) { return place_of(entry); }); }
+    static std::tuple<int, int, const std::vector<int>&, int> place_of(const FoldEntry& entry) {
+        return {entry.k, entry.i, entry.numbers, entry.target};
+    }
+    static void sort_entries(std::vector<FoldEntry>& entries) {
+        std::ranges::stable_sort(entries, {}, [](const FoldEntry& entry) { return place_of(entry); });
+    }
 
     /// Whether the entries are the same for every (k, k) and none lies elsewhere.
     static bool is_diagonal(const std::vector<FoldEntry>& entries, int rows, int columns) {
@@ -185,7 +185,8 @@ class Scheduler {
 
     OrientedMatrix matrix_of(const Path& path, int k, int i) {
         const std::vector<FoldEntry> entries = entries_of(path, k, i);
-        const int outputs = components_of(path.factors[static_cast<std::size_t>(k)]), inputs = components_of(path.factors[static_cast<std::size_t>(i)]);
+        const int outputs = components_of(path.factors[static_cast<std::size_t>(k)]),
+                  inputs = components_of(path.factors[static_cast<std::size_t>(i)]);
         const auto [at, is_new] = matrix_at_.try_emplace({outputs, inputs, shape_key(entries)}, static_cast<int>(program_.matrices.size()));
         if (is_new) program_.matrices.push_back({outputs, inputs, entries, is_diagonal(entries, outputs, inputs)});
         const FoldMatrixPlan& matrix = program_.matrices[static_cast<std::size_t>(at->second)];
@@ -210,16 +211,16 @@ class Scheduler {
             if (!product.shape.dot) continue;
             const Path& path = *product.path;
             const auto multiplied = [&](int k, int i) {
-                const auto key = std::tuple{components_of(path.factors[static_cast<std::size_t>(k)]), components_of(path.factors[static_cast<std::size_t>(i)]),
-                                            shape_key(entries_of(path, k, i))};
+                const auto key = std::tuple{components_of(path.factors[static_cast<std::size_t>(k)]),
+                                            components_of(path.factors[static_cast<std::size_t>(i)]), shape_key(entries_of(path, k, i))};
                 const auto matrix = matrix_at_.find(key);
                 return matrix != matrix_at_.end() &&
-                       multiply_at_.contains({matrix->second, key_of(rows_of(path.factors[static_cast<std::size_t>(i)])), product.shape.channels});
+                       multiply_at_.contains(
+                           {matrix->second, key_of(rows_of(path.factors[static_cast<std::size_t>(i)])), product.shape.channels});
             };
             if (!multiplied(product.shape.side, product.shape.in) && multiplied(product.shape.in, product.shape.side))
                 add_product(product, product.shape.in, product.shape.side);
-            else
-                add_product(product, product.shape.side, product.shape.in);
+            else add_product(product, product.shape.side, product.shape.in);
         }
     }
 
@@ -257,7 +258,9 @@ class Scheduler {
 
     /// The rows sum over terms, as an operand; the same terms give the same operand.
     FoldRows blend_of(std::vector<FoldBlendTerm> terms, int components, std::int64_t channels) {
-        std::ranges::sort(terms, {}, [](const FoldBlendTerm& term) { return std::tuple{key_of(term.row), key_of(term.factor), term.factor.scale}; });
+        std::ranges::sort(terms, {}, [](const FoldBlendTerm& term) {
+            return std::tuple{key_of(term.row), key_of(term.factor), term.factor.scale};
+        });
         std::vector<std::tuple<std::pair<int, std::int64_t>, FactorKey, double>> key;
         for (const FoldBlendTerm& term : terms) key.emplace_back(key_of(term.row), key_of(term.factor), term.factor.scale);
         const auto [at, is_new] = blend_at_.try_emplace(key, static_cast<int>(program_.blends.size()));
@@ -313,7 +316,9 @@ class Scheduler {
                 std::vector<FoldBlendTerm> terms{{reduces[a].factor, reduces[a].right}};
                 for (std::size_t b = reduces.size(); --b > a;) {
                     const auto shared = key_of(reduces[a].left);
-                    if (reduces[a].entries.size() != reduces[b].entries.size() || (key_of(reduces[b].left) != shared && key_of(reduces[b].right) != shared)) continue;
+                    if (reduces[a].entries.size() != reduces[b].entries.size() ||
+                        (key_of(reduces[b].left) != shared && key_of(reduces[b].right) != shared))
+                        continue;
                     const FoldReducePlan turned = transposed(reduces[b]);
                     const bool same = alike(reduces[a], reduces[b]);
                     if (!same && !alike(reduces[a], turned)) continue;
@@ -328,14 +333,15 @@ class Scheduler {
         }
     }
 
-    /// Outputs with rows of their own that only this kernel writes: the first step stores, further ones add.
     void count_outputs(const std::vector<int>& paths) {
         for (const Path& path : polynomial_.paths) ++writers_[key_of(rows_of(path.output()))];
         for (const int p : paths) --writers_[key_of(rows_of(polynomial_.paths[static_cast<std::size_t>(p)].output()))];
     }
     bool only_here(const FoldRows& rows) const {
-        return writers_.at(key_of(rows)) == 0 && polynomial_.operands[static_cast<std::size_t>(rows.operand)].rows.kind == Addressing::Kind::each;
+        return writers_.at(key_of(rows)) == 0 &&
+               polynomial_.operands[static_cast<std::size_t>(rows.operand)].rows.kind == Addressing::Kind::each;
     }
+    /// Outputs with rows of their own that only this kernel writes: the first step stores, further ones add.
     void mark_overwrites() {
         std::set<std::pair<int, std::int64_t>> written;
         for (const FoldStep& step : program_.steps) {
@@ -351,8 +357,8 @@ class Scheduler {
         }
     }
 
-    /// Steps that touch the same rows follow one another, since a block's rows of one segment fit into the first cache: first by the segment that most
-    /// steps use, then by the one that fewest (but two) use, which is the path's own.
+    /// Steps that touch the same rows follow one another, since a block's rows of one segment fit into the first cache: first by the
+    /// segment that most steps use, then by the one that fewest (but two) use, which is the path's own.
     void order_steps() {
         struct Unit {
             FoldStep step;
@@ -402,7 +408,8 @@ class Scheduler {
         }
         for (Unit& unit : units) {
             const auto most = std::ranges::max_element(unit.rows, {}, [&](const auto& rows) { return uses[rows]; });
-            const auto least = std::ranges::min_element(unit.rows, {}, [&](const auto& rows) { return uses[rows] < 2 ? 1 << 30 : uses[rows]; });
+            const auto least =
+                std::ranges::min_element(unit.rows, {}, [&](const auto& rows) { return uses[rows] < 2 ? 1 << 30 : uses[rows]; });
             unit.rank = {*most, *least, unit.step.kind == FoldStepKind::reduce, unit.matrix};
         }
         std::ranges::stable_sort(units, {}, &Unit::rank);

@@ -1,6 +1,7 @@
 #pragma once
-// The fold family: paths whose channels all carry one letter (a channel-wise product) and at most two of whose channel-carrying factors have components. All their
-// channel-free factors are folded with the coefficients into one small matrix per row; run/kernels/fold.hpp says what is done with it.
+// The fold family: paths whose channels all carry one letter (a channel-wise product) and at most two of whose channel-carrying factors
+// have components. All their channel-free factors are folded with the coefficients into one small matrix per row; run/kernels/fold.hpp says
+// what is done with it.
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,9 +13,9 @@ namespace clebsch {
 
 /// One term of a folded matrix or of a reduction: coefficient * the product of channel-free numbers.
 struct FoldEntry {
-    int k = 0, i = 0;                       ///< components of the result (multiply) or left side (reduce), and of the operand multiplied / right side
-    std::vector<int> numbers;               ///< positions in FoldProgram::numbers, sorted
-    int target = 0;                         ///< reduce: position in FoldProgram::outputs
+    int k = 0, i = 0;          ///< components of the result (multiply) or left side (reduce), and of the operand multiplied / right side
+    std::vector<int> numbers;  ///< positions in FoldProgram::numbers, sorted
+    int target = 0;            ///< reduce: position in FoldProgram::outputs
     double value = 0;
 
     friend bool operator==(const FoldEntry&, const FoldEntry&) = default;
@@ -22,7 +23,7 @@ struct FoldEntry {
 
 struct FoldMatrixPlan {
     int outputs = 0, inputs = 0;
-    std::vector<FoldEntry> entries;         ///< sorted by (k, i, numbers)
+    std::vector<FoldEntry> entries;  ///< sorted by (k, i, numbers)
     bool diagonal = false;
 };
 
@@ -56,8 +57,8 @@ struct FoldProgram {
     std::vector<FoldMatrixPlan> matrices;
     std::vector<FoldMultiplyPlan> multiplies;
     std::vector<FoldReducePlan> reduces;
-    std::vector<FoldBlendPlan> blends;      ///< blend b is operand polynomial.operands.size() + b
-    std::vector<FoldStep> steps;            ///< blends and matrices come before what uses them; a matrix stays until the next one
+    std::vector<FoldBlendPlan> blends;  ///< blend b is operand polynomial.operands.size() + b
+    std::vector<FoldStep> steps;        ///< blends and matrices come before what uses them; a matrix stays until the next one
     std::vector<int> paths;
 };
 

@@ -10,8 +10,8 @@
 namespace clebsch {
 namespace {
 
-/// Whether v is weighted instead of z. With one plain sink of one weight that leaves sums of neighbouring rows in registers; it costs no more where v has
-/// no more components than z, and where z has few, z and the sums fit into registers together.
+/// Whether v is weighted instead of z. With one plain sink of one weight that leaves sums of neighbouring rows in registers; it costs no
+/// more where v has no more components than z, and where z has few, z and the sums fit into registers together.
 bool weights_first(const FoldMultiplyPlan& multiply, const FoldMatrixPlan& matrix) {
     const FoldSink& sink = multiply.sinks[0];
     return multiply.sinks.size() == 1 && !sink.dot && sink.factor.weights == 1 && sink.factor.scale == 1.0 &&
@@ -20,10 +20,14 @@ bool weights_first(const FoldMultiplyPlan& multiply, const FoldMatrixPlan& matri
 
 /// Owns what a FoldView points to.
 class Packed {
-   public:
+ public:
     Packed(const Polynomial& polynomial, const FoldProgram& program, InstructionSet isa)
-        : operands_(static_cast<int>(polynomial.operands.size())), program_(program), isa_(isa), streamed_(new bool[polynomial.operands.size()]) {
-        for (std::size_t o = 0; o < polynomial.operands.size(); ++o) streamed_[o] = polynomial.operands[o].rows.kind == Addressing::Kind::each;
+        : operands_(static_cast<int>(polynomial.operands.size())),
+          program_(program),
+          isa_(isa),
+          streamed_(new bool[polynomial.operands.size()]) {
+        for (std::size_t o = 0; o < polynomial.operands.size(); ++o)
+            streamed_[o] = polynomial.operands[o].rows.kind == Addressing::Kind::each;
         for (const FoldMatrixPlan& matrix : program_.matrices) pack(matrix);
         for (const FoldReducePlan& reduce : program_.reduces) pack(reduce);
         for (const FoldMultiplyPlan& multiply : program_.multiplies) pack(multiply);
@@ -62,10 +66,8 @@ class Packed {
         v.step = program_.steps.data();
         v.classes = classes_.data();
         v.targets = targets_.data();
-        if constexpr (sizeof(T) == 4)
-            v.coefficients = coefficients_float_.data();
-        else
-            v.coefficients = coefficients_.data();
+        if constexpr (sizeof(T) == 4) v.coefficients = coefficients_float_.data();
+        else v.coefficients = coefficients_.data();
         v.sources = sources_.data();
         v.term_slots = term_slots_.data();
         v.run_operands = static_cast<int>(run_operands_.size());
@@ -97,7 +99,7 @@ class Packed {
         return v;
     }
 
-   private:
+ private:
     /// Scratch for blends by lifetime: one takes the place of another whose last reader has run and which was no smaller.
     void place_blends() {
         const int count = static_cast<int>(program_.blends.size()), steps = static_cast<int>(program_.steps.size());
@@ -137,18 +139,21 @@ class Packed {
                 place = places.end() - 1;
             }
             place->free_after = last[index];
-            blends_[index] = {blend.components, blend.channels, static_cast<int>(blend.terms.size()), blend.terms.data(), place->offset, stride};
+            blends_[index] = {blend.components,   blend.channels, static_cast<int>(blend.terms.size()),
+                              blend.terms.data(), place->offset,  stride};
         }
     }
 
-    static std::int64_t rounded(std::int64_t elements) { return (elements + 15) / 16 * 16; }     // 64 bytes of float; float64 gets more
+    static std::int64_t rounded(std::int64_t elements) { return (elements + 15) / 16 * 16; }  // 64 bytes of float; float64 gets more
     int position(int k, int i, const FoldReduce& reduce) const {
         using Function = int (*)(int, int, int, int);
-        return static_cast<Function>(CLEBSCH_SELECT(Function, isa_, reduce_position))(k, i, reduce.left_components, reduce.right_components);
+        return static_cast<Function>(CLEBSCH_SELECT(Function, isa_, reduce_position))(k, i, reduce.left_components,
+                                                                                      reduce.right_components);
     }
     std::int64_t size_of_reduced(const FoldReduce& reduce, int element_size) const {
         using Function = int (*)(int, int, int);
-        return static_cast<Function>(CLEBSCH_SELECT(Function, isa_, reduced_size))(reduce.left_components, reduce.right_components, element_size);
+        return static_cast<Function>(CLEBSCH_SELECT(Function, isa_, reduced_size))(reduce.left_components, reduce.right_components,
+                                                                                   element_size);
     }
 
     /// Slot of a product of numbers; products are -2, -3, ... until all numbers are known.
@@ -213,7 +218,7 @@ class Packed {
 
     void pack(const FoldReducePlan& plan) {
         FoldReduce reduce;
-        const bool swap = plan.left_components < plan.right_components;     // the right side is weighted: let it be the smaller one
+        const bool swap = plan.left_components < plan.right_components;  // the right side is weighted: let it be the smaller one
         reduce.left_components = swap ? plan.right_components : plan.left_components;
         reduce.right_components = swap ? plan.left_components : plan.right_components;
         reduce.left = swap ? plan.right : plan.left;
@@ -269,9 +274,13 @@ class Packed {
 };
 
 class FoldKernel final : public Kernel {
-   public:
+ public:
     FoldKernel(const Polynomial& polynomial, FoldProgram program, InstructionSet isa)
-        : program_(std::move(program)), isa_(isa), packed_(polynomial, program_, isa), float_(packed_.view<float>()), double_(packed_.view<double>()) {
+        : program_(std::move(program)),
+          isa_(isa),
+          packed_(polynomial, program_, isa),
+          float_(packed_.view<float>()),
+          double_(packed_.view<double>()) {
         measure(polynomial);
     }
     FoldKernel(const FoldKernel&) = delete;
@@ -279,9 +288,10 @@ class FoldKernel final : public Kernel {
 
     std::string name() const override { return "fold"; }
     std::string explain() const override {
-        return std::to_string(program_.matrices.size()) + " matrices folded per row from " + std::to_string(program_.numbers.size()) + " channel-free numbers, " +
-               std::to_string(program_.multiplies.size()) + " multiplications, " + std::to_string(program_.reduces.size()) + " reductions over channels, " +
-               std::to_string(program_.blends.size()) + " sums of weighted rows; " + to_text(isa_);
+        return std::to_string(program_.matrices.size()) + " matrices folded per row from " + std::to_string(program_.numbers.size()) +
+               " channel-free numbers, " + std::to_string(program_.multiplies.size()) + " multiplications, " +
+               std::to_string(program_.reduces.size()) + " reductions over channels, " + std::to_string(program_.blends.size()) +
+               " sums of weighted rows; " + to_text(isa_);
     }
     std::vector<int> paths() const override { return program_.paths; }
     Estimate estimate() const override { return estimate_; }
@@ -299,23 +309,24 @@ class FoldKernel final : public Kernel {
         static_cast<Function>(CLEBSCH_SELECT(Function, isa_, run_fold))(double_, block);
     }
 
-   private:
+ private:
     /// Multiply-adds per row as the loops do them (docs/limits.md), and which segments are stored rather than added to.
     void measure(const Polynomial& polynomial) {
         for (const Operand& operand : polynomial.operands) overwritten_.emplace_back(operand.segments.size(), false);
         const auto overwrite = [&](int operand, std::int64_t offset) {
             const Operand& out = polynomial.operands[static_cast<std::size_t>(operand)];
             for (std::size_t s = 0; s < out.segments.size(); ++s)
-                if (out.offset(static_cast<int>(s)) == offset && out.segments[s].size() > 0) overwritten_[static_cast<std::size_t>(operand)][s] = true;
+                if (out.offset(static_cast<int>(s)) == offset && out.segments[s].size() > 0)
+                    overwritten_[static_cast<std::size_t>(operand)][s] = true;
         };
         double work = 0;
         for (const FoldMultiplyPlan& multiply : program_.multiplies) {
             const FoldMatrixPlan& matrix = program_.matrices[static_cast<std::size_t>(multiply.matrix)];
             double ops = matrix.diagonal ? matrix.outputs : static_cast<double>(matrix.outputs) * matrix.inputs;
-            if (weights_first(multiply, matrix))
-                ops += matrix.diagonal ? 1 : matrix.inputs;
+            if (weights_first(multiply, matrix)) ops += matrix.diagonal ? 1 : matrix.inputs;
             else
-                for (const FoldSink& sink : multiply.sinks) ops += sink.dot || sink.factor.weights > 0 || multiply.sinks.size() > 1 ? matrix.outputs : 0;
+                for (const FoldSink& sink : multiply.sinks)
+                    ops += sink.dot || sink.factor.weights > 0 || multiply.sinks.size() > 1 ? matrix.outputs : 0;
             for (const FoldSink& sink : multiply.sinks)
                 if (sink.overwrite) overwrite(sink.out.operand, sink.out.offset);
             work += ops * static_cast<double>(multiply.channels);
@@ -323,11 +334,16 @@ class FoldKernel final : public Kernel {
         for (const FoldReducePlan& reduce : program_.reduces) {
             const double left = reduce.left_components, right = reduce.right_components;
             const double ops = reduce.diagonal ? left : left * right;
-            work += (ops + (reduce.factor.weights == 0 ? 0 : reduce.diagonal ? 1 : std::min(left, right))) * static_cast<double>(reduce.channels) +
+            work += (ops + (reduce.factor.weights == 0 ? 0
+                            : reduce.diagonal          ? 1
+                                                       : std::min(left, right))) *
+                        static_cast<double>(reduce.channels) +
                     static_cast<double>(reduce.entries.size()) / (reduce.diagonal ? left : 1);
         }
-        for (const FoldMatrixPlan& matrix : program_.matrices) work += static_cast<double>(matrix.entries.size()) / (matrix.diagonal ? matrix.outputs : 1);
-        for (const FoldBlendPlan& blend : program_.blends) work += static_cast<double>(blend.terms.size()) * blend.components * static_cast<double>(blend.channels);
+        for (const FoldMatrixPlan& matrix : program_.matrices)
+            work += static_cast<double>(matrix.entries.size()) / (matrix.diagonal ? matrix.outputs : 1);
+        for (const FoldBlendPlan& blend : program_.blends)
+            work += static_cast<double>(blend.terms.size()) * blend.components * static_cast<double>(blend.channels);
         for (const FoldNumber& output : program_.outputs)
             if (output.overwrite) overwrite(output.operand, output.offset);
         estimate_.multiply_adds = work;

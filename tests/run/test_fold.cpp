@@ -1,5 +1,5 @@
-// The fold family computes what the reference says: convolutions and other channel-wise products, to second order, at every channel count, on every
-// instruction set; and it shares what paths have in common.
+// The fold family computes what the reference says: convolutions and other channel-wise products, to second order, at every channel count,
+// on every instruction set; and it shares what paths have in common.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +19,8 @@ namespace {
 
 constexpr unsigned seed = 11;
 
-/// `rows` rows of the iteration space (edges) over 4 rows of every other space; sorted indices are non-decreasing, with runs of several lengths.
+/// `rows` rows of the iteration space (edges) over 4 rows of every other space; sorted indices are non-decreasing, with runs of several
+/// lengths.
 ReferenceInputs normal_inputs(const Polynomial& polynomial, std::int64_t rows) {
     std::mt19937_64 engine(seed);
     std::normal_distribution<double> normal;
@@ -47,8 +48,9 @@ void check_fold(const Polynomial& polynomial, std::int64_t rows) {
     const auto expected = evaluate(polynomial, inputs);
     for (const InstructionSet isa : available_instruction_sets())
         for (const DType dtype : {DType::float32, DType::float64}) {
-            const PolynomialPlan plan(polynomial,
-                                      {.dtypes = std::vector<DType>(polynomial.operands.size(), dtype), .compute = {}, .instruction_set = isa, .family = "fold"});
+            const PolynomialPlan plan(
+                polynomial,
+                {.dtypes = std::vector<DType>(polynomial.operands.size(), dtype), .compute = {}, .instruction_set = isa, .family = "fold"});
             INFO(plan.explain(), "\n", to_text(polynomial), "\nseed ", seed, ", ", to_text(isa), " ", to_text(dtype));
             for (const auto& kernel : choose_kernels(polynomial, isa, "fold").kernels)
                 if (kernel->name() != "fold")
@@ -183,7 +185,9 @@ TEST_CASE("multiply-adds are those counted by hand") {
         for (std::size_t p = 0; p < all.size(); ++p) all[p] = static_cast<int>(p);
         return make_fold_kernel({&polynomial, all, available_instruction_sets().front()}, taken)->estimate().multiply_adds;
     };
-    const auto coefficients = [](const Polynomial& polynomial) { return static_cast<double>(polynomial.paths[0].coefficients.entries().size()); };
+    const auto coefficients = [](const Polynomial& polynomial) {
+        return static_cast<double>(polynomial.paths[0].coefficients.entries().size());
+    };
     const Polynomial scalar = convolution("32x2e", "0e", "2e"), forward = convolution("64x1o", "1o", "2e");
     CHECK(count(scalar) == 32 * (5 + 1) + 1);
     CHECK(count(forward) == 64 * (3 * 5 + 3) + coefficients(forward));

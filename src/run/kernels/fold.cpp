@@ -8,18 +8,21 @@ template <class T>
 struct Run {
     const FoldView<T>& program;
     const Block<T>& block;
-    int first = 0, rows = 0;            ///< of the block
+    int first = 0, rows = 0;  ///< of the block
     T* scratch = nullptr;
     T *slots = nullptr, *sums = nullptr, *matrix = nullptr, *product = nullptr, *reduced = nullptr;
-    const T** blend_rows = nullptr;     ///< [blend][fold_rows]
-    int* run_ends = nullptr;            ///< [run operand][fold_rows]
-    Stream* streams = nullptr;          ///< [operand]; the last is for blends and stays empty
+    const T** blend_rows = nullptr;  ///< [blend][fold_rows]
+    int* run_ends = nullptr;         ///< [run operand][fold_rows]
+    Stream* streams = nullptr;       ///< [operand]; the last is for blends and stays empty
 
     RowsIn<T> in(const FoldRows& rows_of) const {
-        if (rows_of.operand >= program.operands) return {blend_rows + (rows_of.operand - program.operands) * fold_rows, rows_of.offset, streams + program.operands};
+        if (rows_of.operand >= program.operands)
+            return {blend_rows + (rows_of.operand - program.operands) * fold_rows, rows_of.offset, streams + program.operands};
         return {block.inputs[rows_of.operand] + first, rows_of.offset, streams + rows_of.operand};
     }
-    RowsOut<T> out(const FoldRows& rows_of) const { return {block.outputs[rows_of.operand] + first, rows_of.offset, streams + rows_of.operand}; }
+    RowsOut<T> out(const FoldRows& rows_of) const {
+        return {block.outputs[rows_of.operand] + first, rows_of.offset, streams + rows_of.operand};
+    }
     Factor<T> factor(const FoldFactor& f) const {
         Factor<T> result;
         result.weights = f.weights;
@@ -78,9 +81,11 @@ CLEBSCH_INLINE void add_product(RowVector<T>& sum, T coefficient, const T* p) {
     for (int n = 0; n < RowVector<T>::vectors; ++n) sum.v[n] += c * load(p + n * lanes_of<T>);
 }
 
-/// Targets of `Terms` terms each (0: `terms` of them). Known numbers of terms make straight code: a loop of few rounds costs a wrong guess each time.
+/// Targets of `Terms` terms each (0: `terms` of them). Known numbers of terms make straight code: a loop of few rounds costs a wrong guess
+/// each time.
 template <class T, int Terms>
-CLEBSCH_INLINE void fold_class(T* matrix, const int* target, int targets, const T* coefficient, const int* source, int terms, const T* slots) {
+CLEBSCH_INLINE void fold_class(T* matrix, const int* target, int targets, const T* coefficient, const int* source, int terms,
+                               const T* slots) {
     const int count = Terms > 0 ? Terms : terms;
     for (int n = 0; n < targets; ++n, coefficient += count, source += count) {
         RowVector<T> sum{};
@@ -101,11 +106,20 @@ void fold_matrix(const Run<T>& run, const FoldMatrix& matrix) {
     for (int c = 0; c < matrix.classes; ++c) {
         const FoldClass& kind = p.classes[matrix.first_class + c];
         switch (kind.terms) {
-            case 1: fold_class<T, 1>(run.matrix, target, kind.targets, coefficient, source, 1, run.slots); break;
-            case 2: fold_class<T, 2>(run.matrix, target, kind.targets, coefficient, source, 2, run.slots); break;
-            case 3: fold_class<T, 3>(run.matrix, target, kind.targets, coefficient, source, 3, run.slots); break;
-            case 4: fold_class<T, 4>(run.matrix, target, kind.targets, coefficient, source, 4, run.slots); break;
-            default: fold_class<T, 0>(run.matrix, target, kind.targets, coefficient, source, kind.terms, run.slots);
+            case 1:
+                fold_class<T, 1>(run.matrix, target, kind.targets, coefficient, source, 1, run.slots);
+                break;
+            case 2:
+                fold_class<T, 2>(run.matrix, target, kind.targets, coefficient, source, 2, run.slots);
+                break;
+            case 3:
+                fold_class<T, 3>(run.matrix, target, kind.targets, coefficient, source, 3, run.slots);
+                break;
+            case 4:
+                fold_class<T, 4>(run.matrix, target, kind.targets, coefficient, source, 4, run.slots);
+                break;
+            default:
+                fold_class<T, 0>(run.matrix, target, kind.targets, coefficient, source, kind.terms, run.slots);
         }
         target += kind.targets;
         coefficient += kind.terms * kind.targets;
@@ -115,8 +129,8 @@ void fold_matrix(const Run<T>& run, const FoldMatrix& matrix) {
 
 /// A vector of channels of sum over terms of factor * row, added to `out` where `add` says so.
 template <class T, bool Part>
-CLEBSCH_INLINE void blend_vector(const Factor<T>* factor, const RowsIn<T>* in, int terms, bool add, const FoldBlend& blend, T* out, unsigned r, std::int64_t c,
-                                 Tile<T, 1, Part> tile) {
+CLEBSCH_INLINE void blend_vector(const Factor<T>* factor, const RowsIn<T>* in, int terms, bool add, const FoldBlend& blend, T* out,
+                                 unsigned r, std::int64_t c, Tile<T, 1, Part> tile) {
     Vector<T> f[most_sinks];
     const T* row[most_sinks];
     for (int n = 0; n < terms; ++n) {
@@ -151,8 +165,10 @@ void make_blend(const Run<T>& run, const FoldBlend& blend, int index) {
             T* out = run.scratch + run.program.blends_at + blend.offset + r * blend.stride;
             run.blend_rows[index * fold_rows + r] = out;
             std::int64_t c = 0;
-            for (; c + lanes <= blend.channels; c += lanes) blend_vector<T, false>(factor, in, terms, first > 0, blend, out, unsigned(r), c, {});
-            if (c < blend.channels) blend_vector<T, true>(factor, in, terms, first > 0, blend, out, unsigned(r), c, {int(blend.channels - c)});
+            for (; c + lanes <= blend.channels; c += lanes)
+                blend_vector<T, false>(factor, in, terms, first > 0, blend, out, unsigned(r), c, {});
+            if (c < blend.channels)
+                blend_vector<T, true>(factor, in, terms, first > 0, blend, out, unsigned(r), c, {int(blend.channels - c)});
         }
     }
 }
@@ -191,7 +207,7 @@ template <class T>
 void contract(const Run<T>& run, const FoldReduce& step, int size) {
     constexpr int lanes = lanes_of<T>;
     const FoldView<T>& p = run.program;
-    T* turned = run.product;            // free again after the reduction
+    T* turned = run.product;  // free again after the reduction
     const int positions = step.diagonal ? 1 : step.left_components * step.right_components;
     for (int first_row = 0; first_row < run.rows; first_row += lanes) {
         const T* reduced = run.reduced + std::int64_t(first_row) * size;
@@ -280,7 +296,7 @@ void find_streams(const Run<T>& run) {
         const T* const* row = (block.inputs[o] != nullptr ? block.inputs[o] : block.outputs[o]) + run.first;
         const auto address = [&](int r) { return reinterpret_cast<std::uintptr_t>(row[r]); };
         const std::uintptr_t stride = (address(run.rows - 1) - address(0)) / unsigned(run.rows - 1);
-        if (stride == 0 || stride > std::uintptr_t{1} << 20) continue;      // row does not follow row here
+        if (stride == 0 || stride > std::uintptr_t{1} << 20) continue;  // row does not follow row here
         const std::uintptr_t next = run.first + fold_rows < block.rows ? address(fold_rows) : address(0) + fold_rows * stride;
         run.streams[o] = {reinterpret_cast<const char*>(next), reinterpret_cast<const char*>(next + fold_rows * stride)};
     }

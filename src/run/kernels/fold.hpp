@@ -1,8 +1,9 @@
 #pragma once
 // The packed program of the fold family; schedule/fold.cpp makes it, run/kernels/fold*.cpp run it.
 //
-// Everything channel-free of a row (coefficients times harmonics and the like) is first folded into small matrices M, for several rows at once. What is left are
-// products of a small matrix with channels, for channel-carrying rows v, g (components x channels) and weights w (channels):
+// Everything channel-free of a row (coefficients times harmonics and the like) is first folded into small matrices M, for several rows at
+// once. What is left are products of a small matrix with channels, for channel-carrying rows v, g (components x channels) and weights w
+// (channels):
 //     multiply:  z[k,u] = sum_i M[k,i] v[i,u], which sinks then take up:  out[k,u] += w[u] z[k,u]  or  out[u] += w[u] sum_k g[k,u] z[k,u]
 //     reduce:    D[k,i] = sum_u w[u] g[k,u] v[i,u], which is then contracted with coefficients into channel-free outputs.
 // Plain structs of pointers: see run/kernels/instruction_sets.hpp for why.
@@ -13,8 +14,8 @@
 
 namespace clebsch {
 
-inline constexpr int fold_rows = 16;        ///< rows handled at a time; a multiple of every vector's lanes
-inline constexpr int fold_weights = 3;      ///< most weights (one component, channels) of one term
+inline constexpr int fold_rows = 16;    ///< rows handled at a time; a multiple of every vector's lanes
+inline constexpr int fold_weights = 3;  ///< most weights (one component, channels) of one term
 
 /// Where channels of an operand's row begin; component c follows at c * channels. Operands beyond the polynomial's are blends.
 struct FoldRows {
@@ -39,8 +40,8 @@ struct FoldBlend {
     std::int64_t channels = 0;
     int terms = 0;
     const FoldBlendTerm* term = nullptr;
-    std::int64_t offset = 0;                ///< in elements, of the scratch for blends
-    std::int64_t stride = 0;                ///< elements per row
+    std::int64_t offset = 0;  ///< in elements, of the scratch for blends
+    std::int64_t stride = 0;  ///< elements per row
 };
 
 /// Sums of products: target t of class c = sum of `terms` products coefficient * source. Classes make inner loops of constant length.
@@ -51,25 +52,25 @@ struct FoldClass {
 /// A matrix to fold: entry (k, i) is at target i * outputs + k. Targets no class names are zero.
 struct FoldMatrix {
     int outputs = 0, inputs = 0;
-    bool diagonal = false;                  ///< a multiple of the identity: one target
+    bool diagonal = false;  ///< a multiple of the identity: one target
     int classes = 0;
     int first_class = 0, first_target = 0, first_term = 0;
-    int zeros = 0, first_zero = 0;          ///< targets without a term
+    int zeros = 0, first_zero = 0;  ///< targets without a term
 };
 
 struct FoldSink {
     bool dot = false;
     bool overwrite = false;
     FoldFactor factor;
-    FoldRows out;                           ///< `outputs` components, or one if dot
-    FoldRows with;                          ///< dot: g
+    FoldRows out;   ///< `outputs` components, or one if dot
+    FoldRows with;  ///< dot: g
 };
 
 struct FoldMultiply {
-    int matrix = 0;                         ///< must be the one folded last
+    int matrix = 0;  ///< must be the one folded last
     std::int64_t channels = 0;
     FoldRows in;
-    bool weighted = false;                  ///< z is of weight * v; then there is one sink, plain, without factor
+    bool weighted = false;  ///< z is of weight * v; then there is one sink, plain, without factor
     FoldRows weight;
     int sinks = 0;
     const FoldSink* sink = nullptr;
@@ -77,11 +78,11 @@ struct FoldMultiply {
 
 /// D[k,i], then sums[target] += coefficient * D[source] * slot for every term. Positions of D are chosen by reduce_position.
 struct FoldReduce {
-    int left_components = 0, right_components = 0;      ///< k, i
-    bool diagonal = false;                  ///< only the sum of D[k,k], at position 0
+    int left_components = 0, right_components = 0;  ///< k, i
+    bool diagonal = false;                          ///< only the sum of D[k,k], at position 0
     std::int64_t channels = 0;
     FoldRows left, right;
-    FoldFactor factor;                      ///< of the right side, which has fewer components; its scale is in the coefficients
+    FoldFactor factor;  ///< of the right side, which has fewer components; its scale is in the coefficients
     int classes = 0;
     int first_class = 0, first_target = 0, first_term = 0;
 };
@@ -96,7 +97,7 @@ struct FoldStep {
 struct FoldNumber {
     int operand = 0;
     std::int64_t offset = 0;
-    bool overwrite = false;                 ///< outputs only
+    bool overwrite = false;  ///< outputs only
 };
 struct FoldProduct {
     int a = 0, b = 0;
@@ -104,13 +105,13 @@ struct FoldProduct {
 
 template <class T>
 struct FoldView {
-    int operands = 0;                       ///< of the polynomial
-    const bool* streamed = nullptr;         ///< [operands]: row follows row in memory (the iteration space's own rows)
-    int numbers = 0;                        ///< slot 0 is 1, then come numbers, then products
+    int operands = 0;                ///< of the polynomial
+    const bool* streamed = nullptr;  ///< [operands]: row follows row in memory (the iteration space's own rows)
+    int numbers = 0;                 ///< slot 0 is 1, then come numbers, then products
     const FoldNumber* number = nullptr;
     int products = 0;
     const FoldProduct* product = nullptr;
-    int outputs = 0;                        ///< channel-free sums
+    int outputs = 0;  ///< channel-free sums
     const FoldNumber* output = nullptr;
 
     const FoldBlend* blend = nullptr;
@@ -123,24 +124,24 @@ struct FoldView {
 
     const FoldClass* classes = nullptr;
     const int* targets = nullptr;
-    const T* coefficients = nullptr;        ///< of terms
-    const int* sources = nullptr;           ///< of terms: slot of a matrix term, position in D of a reduce term
-    const int* term_slots = nullptr;        ///< of terms: slot of a reduce term
+    const T* coefficients = nullptr;  ///< of terms
+    const int* sources = nullptr;     ///< of terms: slot of a matrix term, position in D of a reduce term
+    const int* term_slots = nullptr;  ///< of terms: slot of a reduce term
 
-    int run_operands = 0;                   ///< outputs with channels: where equal pointers end is looked up once a block
+    int run_operands = 0;  ///< outputs with channels: where equal pointers end is looked up once a block
     const int* run_operand = nullptr;
 
     // Scratch, in elements; every part is a multiple of 64 bytes.
     std::int64_t slots_at = 0, sums_at = 0, matrix_at = 0, product_at = 0, reduced_at = 0, blends_at = 0, pointers_at = 0, runs_at = 0,
                  streams_at = 0;
-    std::int64_t scratch = 0;               ///< its size
+    std::int64_t scratch = 0;  ///< its size
 };
 
-CLEBSCH_PER_INSTRUCTION_SET(                                                      //
-    void run_fold(const FoldView<float>& program, const Block<float>& block);     //
-    void run_fold(const FoldView<double>& program, const Block<double>& block);   //
+CLEBSCH_PER_INSTRUCTION_SET(                                                     //
+    void run_fold(const FoldView<float>& program, const Block<float>& block);    //
+    void run_fold(const FoldView<double>& program, const Block<double>& block);  //
     /// Where D[k,i] of a reduction of this shape is put, and how many elements D takes in scratch per row.
-    int reduce_position(int k, int i, int left_components, int right_components); //
+    int reduce_position(int k, int i, int left_components, int right_components);  //
     int reduced_size(int left_components, int right_components, int element_size);)
 
 }  // namespace clebsch

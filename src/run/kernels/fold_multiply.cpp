@@ -1,5 +1,5 @@
-// z = M v and what becomes of it. A chunk of up to most_outputs rows of z times a tile of channels stays in registers; the columns of M are a loop.
-// Where z only goes into sums that neighbouring rows share (a receiver's), the sums themselves are what stays in registers.
+// z = M v and what becomes of it. A chunk of up to most_outputs rows of z times a tile of channels stays in registers; the columns of M are
+// a loop. Where z only goes into sums that neighbouring rows share (a receiver's), the sums themselves are what stays in registers.
 #include "run/kernels/fold_parts.hpp"
 
 namespace clebsch::CLEBSCH_ISA {
@@ -8,7 +8,7 @@ namespace {
 constexpr int most_outputs = vector_registers == 32 ? 7 : 5;
 
 /// Vectors of channels per tile: enough independent sums to hide the latency of a multiply-add, few enough to stay in registers.
-constexpr int tile_width(int outputs) { return vector_registers == 32 ? (outputs <= 2 ? 4 : 2) : (outputs <= 2 ? 4 : 2); }
+constexpr int tile_width(int outputs) { return outputs <= 2 ? 4 : 2; }
 
 enum class Mode {
     sums,           ///< one plain sink; v is weighted before it is multiplied, or not at all
@@ -18,8 +18,8 @@ enum class Mode {
 
 /// z += M[k0..k0+Outputs, :] v for one row and tile. `v` and `weight` point to the row's first channel of the tile, `m` to its M[k0, 0].
 template <class T, int Outputs, int Width, bool Part, bool Weighted, bool Diagonal>
-CLEBSCH_INLINE void add_product(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, std::int64_t column, int inputs, const T* v,
-                                std::int64_t channels, const T* weight) {
+CLEBSCH_INLINE void add_product(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, std::int64_t column, int inputs,
+                                const T* v, std::int64_t channels, const T* weight) {
     Vector<T> w[Width];
     if constexpr (Weighted)
 #pragma GCC unroll 8
@@ -28,10 +28,8 @@ CLEBSCH_INLINE void add_product(Vector<T> (&z)[Outputs][Width], Tile<T, Width, P
         const Vector<T> mk = broadcast(*m);
 #pragma GCC unroll 8
         for (int t = 0; t < Width; ++t) {
-            if constexpr (Weighted)
-                w[t] *= mk;
-            else
-                w[t] = mk;
+            if constexpr (Weighted) w[t] *= mk;
+            else w[t] = mk;
         }
 #pragma GCC unroll 8
         for (int k = 0; k < Outputs; ++k, v += channels)
@@ -69,8 +67,8 @@ CLEBSCH_INLINE void get_factor(Vector<T> (&f)[Width], const Factor<T>& factor, T
 }
 
 template <class T, int Outputs, int Width, bool Part>
-CLEBSCH_INLINE void give(const Vector<T> (&z)[Outputs][Width], const Sink<T>& sink, Tile<T, Width, Part> tile, unsigned r, int k0, std::int64_t c,
-                         std::int64_t channels) {
+CLEBSCH_INLINE void give(const Vector<T> (&z)[Outputs][Width], const Sink<T>& sink, Tile<T, Width, Part> tile, unsigned r, int k0,
+                         std::int64_t c, std::int64_t channels) {
     Vector<T> f[Width];
     get_factor(f, sink.factor, tile, r, c);
     T* out = sink.out.at(r) + c;
@@ -162,7 +160,8 @@ template <class T, Mode M, bool Weighted, bool Diagonal, int Outputs>
 void multiply_chunk(const Multiply<T>& task, int k0) {
     constexpr int width = tile_width(Outputs), lanes = lanes_of<T>;
     std::int64_t c = 0;
-    for (; c + width * lanes <= task.channels; c += width * lanes) multiply_tile<T, M, Weighted, Diagonal, Outputs, width, false>(task, {}, k0, c);
+    for (; c + width * lanes <= task.channels; c += width * lanes)
+        multiply_tile<T, M, Weighted, Diagonal, Outputs, width, false>(task, {}, k0, c);
     for (; c + lanes <= task.channels; c += lanes) multiply_tile<T, M, Weighted, Diagonal, Outputs, 1, false>(task, {}, k0, c);
     if (c < task.channels) multiply_tile<T, M, Weighted, Diagonal, Outputs, 1, true>(task, {int(task.channels - c)}, k0, c);
 }
@@ -170,10 +169,8 @@ void multiply_chunk(const Multiply<T>& task, int k0) {
 template <class T, Mode M, bool Weighted, bool Diagonal, int Outputs = most_outputs>
 void multiply_chunk_of(const Multiply<T>& task, int k0, int outputs) {
     if constexpr (Outputs > 0) {
-        if (outputs == Outputs)
-            multiply_chunk<T, M, Weighted, Diagonal, Outputs>(task, k0);
-        else
-            multiply_chunk_of<T, M, Weighted, Diagonal, Outputs - 1>(task, k0, outputs);
+        if (outputs == Outputs) multiply_chunk<T, M, Weighted, Diagonal, Outputs>(task, k0);
+        else multiply_chunk_of<T, M, Weighted, Diagonal, Outputs - 1>(task, k0, outputs);
     }
 }
 
@@ -181,7 +178,7 @@ template <class T, Mode M, bool Weighted, bool Diagonal>
 void multiply_all(const Multiply<T>& task) {
     const int chunks = (task.outputs + most_outputs - 1) / most_outputs;
     for (int n = 0, k0 = 0; n < chunks; ++n) {
-        const int outputs = (task.outputs - k0 + chunks - n - 1) / (chunks - n);     // 7 as 4 + 3
+        const int outputs = (task.outputs - k0 + chunks - n - 1) / (chunks - n);  // 7 as 4 + 3
         multiply_chunk_of<T, M, Weighted, Diagonal>(task, k0, outputs);
         k0 += outputs;
     }
@@ -192,12 +189,9 @@ void multiply_any(const Multiply<T>& task) {
     const Sink<T>& sink = task.sink[0];
     const bool plain = task.sinks == 1 && !sink.dot, sums = plain && sink.factor.weights == 0 && sink.factor.scale == T(1);
     if (task.diagonal) {
-        if (sums && task.weighted)
-            multiply_all<T, Mode::sums, true, true>(task);
-        else if (sums)
-            multiply_all<T, Mode::sums, false, true>(task);
-        else
-            multiply_all<T, Mode::sinks, false, true>(task);
+        if (sums && task.weighted) multiply_all<T, Mode::sums, true, true>(task);
+        else if (sums) multiply_all<T, Mode::sums, false, true>(task);
+        else multiply_all<T, Mode::sinks, false, true>(task);
     } else if (sums && task.weighted) {
         multiply_all<T, Mode::sums, true, false>(task);
     } else if (sums) {

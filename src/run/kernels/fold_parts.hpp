@@ -5,8 +5,9 @@
 
 namespace clebsch::CLEBSCH_ISA {
 
-/// What the next fold_rows rows of an operand occupy, where row follows row in memory. Each use of the present rows prefetches as many bytes from here: a
-/// sequential read, although the rows themselves are used piece by piece. (Pieces of the next rows instead took a quarter longer where pages are small.)
+/// What the next fold_rows rows of an operand occupy, where row follows row in memory. Each use of the present rows prefetches as many
+/// bytes from here: a sequential read, although the rows themselves are used piece by piece. (Pieces of the next rows instead took a
+/// quarter longer where pages are small.)
 struct Stream {
     const char *at = nullptr, *end = nullptr;
 
@@ -46,10 +47,10 @@ struct Sink {
     Factor<T> factor;
     RowsOut<T> out;
     RowsIn<T> with;
-    const int* run_end;                 ///< [rows]: first row after r whose output pointer differs
+    const int* run_end;  ///< [rows]: first row after r whose output pointer differs
 };
 
-inline constexpr int most_sinks = 8;    ///< handled in one pass over z (or terms over a blend); more take several passes
+inline constexpr int most_sinks = 8;  ///< handled in one pass over z (or terms over a blend); more take several passes
 
 template <class T>
 struct Multiply {
@@ -57,7 +58,7 @@ struct Multiply {
     bool diagonal, weighted;
     std::int64_t channels;
     RowsIn<T> in, weight;
-    const T* matrix;                    ///< [inputs][outputs][fold_rows]
+    const T* matrix;  ///< [inputs][outputs][fold_rows]
     int sinks;
     Sink<T> sink[most_sinks];
 };
@@ -71,8 +72,8 @@ struct Reduce {
     std::int64_t channels;
     RowsIn<T> left, right;
     Factor<T> factor;
-    T* product;                         ///< scratch: the product of weights where there are several, [channels]
-    T* reduced;                         ///< [rows][reduced_size]
+    T* product;  ///< scratch: the product of weights where there are several, [channels]
+    T* reduced;  ///< [rows][reduced_size]
 };
 void reduce(const Reduce<float>& task);
 void reduce(const Reduce<double>& task);
@@ -84,16 +85,12 @@ struct Tile {
     int count = 0;
 
     CLEBSCH_INLINE Vector<T> get(const T* p, int t) const {
-        if constexpr (Part)
-            return load_first(p, count);
-        else
-            return load(p + t * lanes_of<T>);
+        if constexpr (Part) return load_first(p, count);
+        else return load(p + t * lanes_of<T>);
     }
     CLEBSCH_INLINE void put(T* p, int t, Vector<T> v) const {
-        if constexpr (Part)
-            store_first(p, v, count);
-        else
-            store(p + t * lanes_of<T>, v);
+        if constexpr (Part) store_first(p, v, count);
+        else store(p + t * lanes_of<T>, v);
     }
 };
 

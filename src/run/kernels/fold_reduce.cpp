@@ -1,5 +1,5 @@
-// D[k,i] = sum over channels of left[k] right[i]: a block of D stays in registers while the channels pass by, then the lanes of all its sums are
-// added together.
+// D[k,i] = sum over channels of left[k] right[i]: a block of D stays in registers while the channels pass by, then the lanes of all its
+// sums are added together.
 #include "run/kernels/fold_parts.hpp"
 
 namespace clebsch::CLEBSCH_ISA {
@@ -17,7 +17,8 @@ constexpr int chunk_size(int n, int most, int index) {
 }
 
 template <class T, int Left, int Right, bool Weighted, bool Part>
-CLEBSCH_INLINE void add_vector(Vector<T>* sum, const T* left, const T* right, const T* weight, std::int64_t channels, Tile<T, 1, Part> tile) {
+CLEBSCH_INLINE void add_vector(Vector<T>* sum, const T* left, const T* right, const T* weight, std::int64_t channels,
+                               Tile<T, 1, Part> tile) {
     Vector<T> x[Right], w{};
     if constexpr (Weighted) w = tile.get(weight, 0);
 #pragma GCC unroll 8
@@ -42,7 +43,8 @@ void reduce_block(const T* left, const T* right, const T* weight, std::int64_t c
     for (; c + lanes <= channels; c += lanes)
         add_vector<T, Left, Right, Weighted, false>(sum, left + c, right + c, Weighted ? weight + c : nullptr, channels, {});
     if (c < channels)
-        add_vector<T, Left, Right, Weighted, true>(sum, left + c, right + c, Weighted ? weight + c : nullptr, channels, {int(channels - c)});
+        add_vector<T, Left, Right, Weighted, true>(sum, left + c, right + c, Weighted ? weight + c : nullptr, channels,
+                                                   {int(channels - c)});
 #pragma GCC unroll 32
     for (int q = 0; q < squares; ++q) store(out + q * lanes, sum_lanes<T>(sum + q * lanes));
 }
@@ -52,26 +54,21 @@ using BlockFunction = void (*)(const T* left, const T* right, const T* weight, s
 
 template <class T, int Left, int Right = most_right>
 BlockFunction<T> block_of(int right_size, bool weighted) {
-    if constexpr (Right == 1)
-        return weighted ? reduce_block<T, Left, 1, true> : reduce_block<T, Left, 1, false>;
-    else if (right_size == Right)
-        return weighted ? reduce_block<T, Left, Right, true> : reduce_block<T, Left, Right, false>;
-    else
-        return block_of<T, Left, Right - 1>(right_size, weighted);
+    if constexpr (Right == 1) return weighted ? reduce_block<T, Left, 1, true> : reduce_block<T, Left, 1, false>;
+    else if (right_size == Right) return weighted ? reduce_block<T, Left, Right, true> : reduce_block<T, Left, Right, false>;
+    else return block_of<T, Left, Right - 1>(right_size, weighted);
 }
 template <class T, int Left = most_left>
 BlockFunction<T> block_of(int left_size, int right_size, bool weighted) {
-    if constexpr (Left == 1)
-        return block_of<T, 1>(right_size, weighted);
-    else if (left_size == Left)
-        return block_of<T, Left>(right_size, weighted);
-    else
-        return block_of<T, Left - 1>(left_size, right_size, weighted);
+    if constexpr (Left == 1) return block_of<T, 1>(right_size, weighted);
+    else if (left_size == Left) return block_of<T, Left>(right_size, weighted);
+    else return block_of<T, Left - 1>(left_size, right_size, weighted);
 }
 
 /// Sum over channels of weight * sum over components of left * right: the derivative of a multiple of the identity.
 template <class T, bool Part>
-CLEBSCH_INLINE Vector<T> diagonal_vector(const T* left, const T* right, const T* weight, int components, std::int64_t channels, Tile<T, 1, Part> tile) {
+CLEBSCH_INLINE Vector<T> diagonal_vector(const T* left, const T* right, const T* weight, int components, std::int64_t channels,
+                                         Tile<T, 1, Part> tile) {
     Vector<T> dot{};
     for (int k = 0; k < components; ++k) dot += tile.get(left + k * channels, 0) * tile.get(right + k * channels, 0);
     return weight != nullptr ? dot * tile.get(weight, 0) : dot;
@@ -109,10 +106,12 @@ void reduce_any(const Reduce<T>& task) {
     const int lefts = chunks_of(task.left_components, most_left), rights = chunks_of(task.right_components, most_right);
     if (task.diagonal) {
         for (int r = 0; r < task.rows; ++r)
-            task.reduced[std::int64_t(r) * size] = reduce_diagonal(task.left.at(r), task.right.at(r), weight_of(task, r), task.left_components, channels);
+            task.reduced[std::int64_t(r) * size] =
+                reduce_diagonal(task.left.at(r), task.right.at(r), weight_of(task, r), task.left_components, channels);
         return;
     }
-    // Block by block over all rows in turn; blocks lie one behind the other in a row of `reduced`, and write whole vectors: in increasing order.
+    // Block by block over all rows in turn; blocks lie one behind the other in a row of `reduced`, and write whole vectors: in increasing
+    // order.
     int left_at = 0, position = 0;
     for (int a = 0; a < lefts; ++a) {
         const int left_size = chunk_size(task.left_components, most_left, a);
@@ -148,7 +147,7 @@ int reduce_position(int k, int i, int left_components, int right_components) {
 
 int reduced_size(int left_components, int right_components, int element_size) {
     const int lanes = vector_bytes / element_size;
-    return (left_components * right_components + 2 * lanes - 1) / lanes * lanes;      // the last block writes whole vectors
+    return (left_components * right_components + 2 * lanes - 1) / lanes * lanes;  // the last block writes whole vectors
 }
 
 void reduce(const Reduce<float>& task) { reduce_any(task); }
