@@ -37,15 +37,20 @@ constexpr double max_sinc_order = 64;
 /// d^n/dx^n of sin x: sin, cos, -sin, -cos, ...
 long double sine_derivative(int n, long double x) {
     switch (n % 4) {
-        case 0: return std::sin(x);
-        case 1: return std::cos(x);
-        case 2: return -std::sin(x);
-        default: return -std::cos(x);
+        case 0:
+            return std::sin(x);
+        case 1:
+            return std::cos(x);
+        case 2:
+            return -std::sin(x);
+        default:
+            return -std::cos(x);
     }
 }
 
-/// n-th derivative f_n of sin(x)/x. Differentiating x f = sin x n times gives x f_n + n f_(n-1) = sin^(n)(x); going up in n multiplies errors by
-/// up to n!/x^n, so below x = 1 + n/e the Taylor series takes over: f_n(x) = sum over k >= n/2 of (-1)^k x^(2k-n) / ((2k+1) (2k-n)!).
+/// n-th derivative f_n of sin(x)/x. Differentiating x f = sin x n times gives x f_n + n f_(n-1) = sin^(n)(x); going up in n multiplies
+/// errors by up to n!/x^n, so below x = 1 + n/e the Taylor series takes over: f_n(x) = sum over k >= n/2 of (-1)^k x^(2k-n) / ((2k+1)
+/// (2k-n)!).
 long double sinc_derivative(int n, long double x) {
     const long double size = std::fabs(x);
     if (!(size < std::numeric_limits<long double>::infinity())) return std::isnan(x) ? x : 0.0L;
@@ -55,7 +60,7 @@ long double sinc_derivative(int n, long double x) {
         return value;
     }
     int k = (n + 1) / 2;
-    long double power = (k % 2 == 0 ? 1.0L : -1.0L) * (2 * k == n ? 1.0L : x);      // (-1)^k x^(2k-n) / (2k-n)!
+    long double power = (k % 2 == 0 ? 1.0L : -1.0L) * (2 * k == n ? 1.0L : x);  // (-1)^k x^(2k-n) / (2k-n)!
     long double sum = 0;
     for (int terms = 0; terms < 200; ++terms, ++k) {
         const long double next = sum + power / (2 * k + 1);
@@ -108,23 +113,37 @@ Function parse_function(std::string_view text) {
 
 long double evaluate(const Function& function, long double x) {
     switch (function.kind) {
-        case FunctionKind::exp: return std::exp(x);
-        case FunctionKind::log: return std::log(x);
-        case FunctionKind::sin: return std::sin(x);
-        case FunctionKind::cos: return std::cos(x);
-        case FunctionKind::tanh: return std::tanh(x);
-        case FunctionKind::sigmoid: return 1.0L / (1.0L + std::exp(-x));
-        case FunctionKind::silu: return x / (1.0L + std::exp(-x));
-        case FunctionKind::softplus: return std::fmax(x, 0.0L) + std::log1p(std::exp(-std::fabs(x)));
-        case FunctionKind::erf: return std::erf(x);
-        case FunctionKind::absolute: return std::fabs(x);
-        case FunctionKind::sign: return x > 0 ? 1.0L : x < 0 ? -1.0L : 0.0L;
-        case FunctionKind::relu: return x > 0 ? x : 0.0L;
-        case FunctionKind::step: return x > 0 ? 1.0L : 0.0L;
+        case FunctionKind::exp:
+            return std::exp(x);
+        case FunctionKind::log:
+            return std::log(x);
+        case FunctionKind::sin:
+            return std::sin(x);
+        case FunctionKind::cos:
+            return std::cos(x);
+        case FunctionKind::tanh:
+            return std::tanh(x);
+        case FunctionKind::sigmoid:
+            return 1.0L / (1.0L + std::exp(-x));
+        case FunctionKind::silu:
+            return x / (1.0L + std::exp(-x));
+        case FunctionKind::softplus:
+            return std::fmax(x, 0.0L) + std::log1p(std::exp(-std::fabs(x)));
+        case FunctionKind::erf:
+            return std::erf(x);
+        case FunctionKind::absolute:
+            return std::fabs(x);
+        case FunctionKind::sign:
+            return x > 0 ? 1.0L : x < 0 ? -1.0L : 0.0L;
+        case FunctionKind::relu:
+            return x > 0 ? x : 0.0L;
+        case FunctionKind::step:
+            return x > 0 ? 1.0L : 0.0L;
         case FunctionKind::power:
             if (x == 0 && function.parameter < 0) return 0;
             return std::pow(x, static_cast<long double>(function.parameter));
-        case FunctionKind::sinc: return sinc_derivative(static_cast<int>(function.parameter), x);
+        case FunctionKind::sinc:
+            return sinc_derivative(static_cast<int>(function.parameter), x);
     }
     fail("function " + std::to_string(static_cast<int>(function.kind)) + " is not in the list of functions");
 }

@@ -21,7 +21,7 @@ struct Vector {
     int segment = 0;
     Addressing::Kind kind = Addressing::Kind::each;
     std::vector<std::string> via;
-    int operand = 0;                                    ///< of the node at hand; not part of what the vector is
+    int operand = 0;  ///< of the node at hand; not part of what the vector is
 
     friend bool operator==(const Vector& a, const Vector& b) { return (a <=> b) == 0; }
     friend std::strong_ordering operator<=>(const Vector& a, const Vector& b) {
@@ -32,18 +32,20 @@ struct Vector {
 /// Which product of vectors a value holds: harmonic(vectors.size()) of them.
 struct ChainKey {
     std::string rows;
-    std::vector<Vector> vectors;                        ///< equal ones side by side; a single one stands for its squared length
-    std::vector<std::int64_t> extents;                  ///< of the channels they share
+    std::vector<Vector> vectors;        ///< equal ones side by side; a single one stands for its squared length
+    std::vector<std::int64_t> extents;  ///< of the channels they share
 
     friend auto operator<=>(const ChainKey&, const ChainKey&) = default;
-    ChainKey prefix(std::size_t length) const { return {rows, {vectors.begin(), vectors.begin() + static_cast<std::ptrdiff_t>(length)}, extents}; }
+    ChainKey prefix(std::size_t length) const {
+        return {rows, {vectors.begin(), vectors.begin() + static_cast<std::ptrdiff_t>(length)}, extents};
+    }
 };
 
 /// A path with harmonic(l), taken apart.
 struct HarmonicPath {
     int degree = 0;
-    ChainKey key;                                       ///< all vectors that are inputs
-    std::string channels;                               ///< of every one of them
+    ChainKey key;          ///< all vectors that are inputs
+    std::string channels;  ///< of every one of them
     bool output_is_vector = false;
 };
 
@@ -104,10 +106,11 @@ std::optional<HarmonicPath> harmonic_path(const PolynomialNode& node, const Path
         first = false;
         if (factor.channels != result.channels) return std::nullopt;
         const Operand& operand = node.polynomial.operands[at(factor.operand)];
-        result.key.vectors.push_back({node.arguments[at(factor.operand)], factor.segment, operand.rows.kind, operand.rows.via, factor.operand});
+        result.key.vectors.push_back(
+            {node.arguments[at(factor.operand)], factor.segment, operand.rows.kind, operand.rows.via, factor.operand});
     }
     for (const char letter : result.channels) {
-        if (letter < 'a' || letter > 'z') return std::nullopt;              // (u<v)
+        if (letter < 'a' || letter > 'z') return std::nullopt;  // (u<v)
         result.key.extents.push_back(path.extent(letter));
     }
     const int output_axis = path.output().axis;
@@ -117,7 +120,7 @@ std::optional<HarmonicPath> harmonic_path(const PolynomialNode& node, const Path
 }
 
 class ChainRewrite {
-   public:
+ public:
     explicit ChainRewrite(const Program& program) : program_(program), result_(program) {
         result_.nodes.clear();
         for (const Value& value : program.values) names_.insert(value.name);
@@ -128,15 +131,13 @@ class ChainRewrite {
             if (const auto* polynomial = std::get_if<PolynomialNode>(&node)) collect(*polynomial);
         if (needed_.empty()) return program_;
         for (const Node& node : program_.nodes) {
-            if (const auto* polynomial = std::get_if<PolynomialNode>(&node))
-                rewrite(*polynomial);
-            else
-                result_.nodes.push_back(node);
+            if (const auto* polynomial = std::get_if<PolynomialNode>(&node)) rewrite(*polynomial);
+            else result_.nodes.push_back(node);
         }
         return simplified(result_);
     }
 
-   private:
+ private:
     void collect(const PolynomialNode& node) {
         for (const Path& path : node.polynomial.paths) {
             const auto harmonic = harmonic_path(node, path);
@@ -213,8 +214,10 @@ class ChainRewrite {
         } else {
             factors.push_back(link.read(chain_value(key.prefix(length - 1), reader, channels), degree - 1, 1));
             if (one_vector) {
-                square = link.bind(scalar_operand("squared_length", link.multiplicity, Role::input), squared_length(key.prefix(1), reader, channels), 0, -1);
-                before = degree > 3 ? link.read(chain_value(key.prefix(length - 2), reader, channels), degree - 2, 0) : Factor{last.operand, last.segment, channels, 0};
+                square = link.bind(scalar_operand("squared_length", link.multiplicity, Role::input),
+                                   squared_length(key.prefix(1), reader, channels), 0, -1);
+                before = degree > 3 ? link.read(chain_value(key.prefix(length - 2), reader, channels), degree - 2, 0)
+                                    : Factor{last.operand, last.segment, channels, 0};
             }
         }
         const Factor output = link.bind(chain_operand("harmonics", degree, link.multiplicity, Role::output), -1, 0, 2);
@@ -222,7 +225,7 @@ class ChainRewrite {
         link.add(factors, degree == 2 ? Coefficients::harmonic(2) : one_vector ? from_previous_degree(degree) : recurrence(degree));
         if (square) {
             link.add({*square, *before, {output.operand, 0, channels, 1}}, from_degree_before(degree));
-            if (degree == 3) link.node.polynomial.paths.back().scale = std::sqrt(3.0);      // Y_1 is sqrt(3) r
+            if (degree == 3) link.node.polynomial.paths.back().scale = std::sqrt(3.0);  // Y_1 is sqrt(3) r
         }
         const int value = finish_link(std::move(link), "harmonics_" + std::to_string(degree));
         values_.emplace(key, value);
@@ -250,12 +253,13 @@ class ChainRewrite {
 
     void rewrite(const PolynomialNode& node) {
         PolynomialNode changed = node;
-        std::map<int, int> operand_of;                  // chain value -> operand of `changed`
+        std::map<int, int> operand_of;  // chain value -> operand of `changed`
         for (Path& path : changed.polynomial.paths) {
             const auto harmonic = harmonic_path(node, path);
             if (!harmonic) continue;
             const int degree = harmonic->degree;
-            // Of one vector, or where it is itself a link of some chain, the value is read from there; else the last vector stays in the product.
+            // Of one vector, or where it is itself a link of some chain, the value is read from there; else the last vector stays in the
+            // product.
             const bool one_vector = harmonic->key.vectors.front() == harmonic->key.vectors.back();
             const bool whole = !harmonic->output_is_vector && (one_vector || needed_.contains(harmonic->key));
             const ChainKey key = whole ? harmonic->key : harmonic->key.prefix(at(degree - 1));
@@ -264,7 +268,9 @@ class ChainRewrite {
             if (is_new) {
                 std::int64_t multiplicity = 1;
                 for (const std::int64_t extent : key.extents) multiplicity *= extent;
-                const auto taken = [&](const std::string& name) { return std::ranges::find(changed.polynomial.operands, name, &Operand::name) != changed.polynomial.operands.end(); };
+                const auto taken = [&](const std::string& name) {
+                    return std::ranges::find(changed.polynomial.operands, name, &Operand::name) != changed.polynomial.operands.end();
+                };
                 std::string name = result_.values[at(value)].name;
                 while (taken(name)) name += "_";
                 changed.polynomial.operands.push_back(chain_operand(name, whole ? degree : degree - 1, multiplicity, Role::input));

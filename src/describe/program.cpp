@@ -17,7 +17,8 @@ constexpr std::int64_t largest_size = std::int64_t{1} << 48;
 
 void check_name(const std::string& what, const std::string& name) {
     if (!is_name(name)) {
-        fail(what + ": expected a name (a letter or '_', then letters, digits, '_' or '.', at most 255 characters), got " + quoted(name.substr(0, 60)));
+        fail(what + ": expected a name (a letter or '_', then letters, digits, '_' or '.', at most 255 characters), got " +
+             quoted(name.substr(0, 60)));
     }
 }
 
@@ -44,7 +45,7 @@ void validate_segments(const Value& value) {
 
 /// Checks node by node which values exist already.
 class ProgramCheck {
-   public:
+ public:
     explicit ProgramCheck(const Program& program) : program_(program), written_(program.values.size(), false) {}
 
     void run() {
@@ -68,7 +69,7 @@ class ProgramCheck {
         }
     }
 
-   private:
+ private:
     static std::size_t at(int value) { return static_cast<std::size_t>(value); }
     const std::string& name(int value) const { return program_.values[at(value)].name; }
 
@@ -131,11 +132,10 @@ class ProgramCheck {
         const Polynomial& polynomial = node.polynomial;
         try {
             validate(polynomial);
-        } catch (const Error& error) {
-            throw Error(error.kind(), where_ + ": " + error.what());
-        }
+        } catch (const Error& error) { throw Error(error.kind(), where_ + ": " + error.what()); }
         if (node.arguments.size() != polynomial.operands.size()) {
-            fail(where_ + " binds " + std::to_string(node.arguments.size()) + " values to " + std::to_string(polynomial.operands.size()) + " operands");
+            fail(where_ + " binds " + std::to_string(node.arguments.size()) + " values to " + std::to_string(polynomial.operands.size()) +
+                 " operands");
         }
         for (const Index& index : polynomial.indices) {
             if (std::find(program_.indices.begin(), program_.indices.end(), index) == program_.indices.end()) {

@@ -39,17 +39,17 @@ void renumber(Node& node, Map&& map) {
     }
 }
 
-/// Of nodes that apply the same operation to the same values, the first stays; its results take the place of the others'. Two results that are
-/// both outputs of the program cannot be one value, so such nodes stay.
+/// Of nodes that apply the same operation to the same values, the first stays; its results take the place of the others'. Two results that
+/// are both outputs of the program cannot be one value, so such nodes stay.
 std::vector<Node> merged(const Program& program) {
-    std::vector<int> same(program.values.size());       // the value that took this one's place
+    std::vector<int> same(program.values.size());  // the value that took this one's place
     std::iota(same.begin(), same.end(), 0);
-    std::vector<int> written_as = same;                 // the value the first node writes in the end: a program output if any of the class is one
+    std::vector<int> written_as = same;  // the value the first node writes in the end: a program output if any of the class is one
     std::vector<bool> is_output(program.values.size(), false);
     for (const int output : program.outputs) is_output[static_cast<std::size_t>(output)] = true;
 
     std::vector<Node> nodes;
-    std::map<std::vector<int>, std::vector<std::size_t>> by_inputs;     // positions in `nodes`
+    std::map<std::vector<int>, std::vector<std::size_t>> by_inputs;  // positions in `nodes`
     for (Node node : program.nodes) {
         renumber(node, [&](int value) { return same[static_cast<std::size_t>(value)]; });
         const std::vector<int> results = arguments_with_role(node, Role::output);

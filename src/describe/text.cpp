@@ -23,14 +23,18 @@ std::string segments_text(const std::vector<Segment>& segments) {
 const char* layout_text(Layout layout) { return layout == Layout::mul_ir ? " mul_ir @ " : " ir_mul @ "; }
 
 std::string index_text(const Index& index) {
-    return "index " + name_text(index.name) + ": " + name_text(index.from) + " -> " + name_text(index.to) + (index.sorted ? " sorted\n" : "\n");
+    return "index " + name_text(index.name) + ": " + name_text(index.from) + " -> " + name_text(index.to) +
+           (index.sorted ? " sorted\n" : "\n");
 }
 
 std::string addressing_text(const Addressing& rows) {
     switch (rows.kind) {
-        case Addressing::Kind::each: return "each";
-        case Addressing::Kind::shared: return "shared";
-        case Addressing::Kind::indexed: break;
+        case Addressing::Kind::each:
+            return "each";
+        case Addressing::Kind::shared:
+            return "shared";
+        case Addressing::Kind::indexed:
+            break;
     }
     std::string text;
     for (const std::string& index : rows.via) text += (text.empty() ? "" : " -> ") + name_text(index);
@@ -118,7 +122,8 @@ std::string to_text(const Program& program) {
         if (const auto* apply = std::get_if<PolynomialNode>(&node)) {
             const std::vector<Operand>& operands = apply->polynomial.operands;
             if (apply->arguments.size() != operands.size()) {
-                fail("a node binds " + std::to_string(apply->arguments.size()) + " values to " + std::to_string(operands.size()) + " operands");
+                fail("a node binds " + std::to_string(apply->arguments.size()) + " values to " + std::to_string(operands.size()) +
+                     " operands");
             }
             const auto [known, is_new] = numbers.try_emplace(body_text(apply->polynomial), numbers.size());
             if (is_new) definitions += "polynomial " + std::to_string(known->second) + '\n' + known->first + "end\n";

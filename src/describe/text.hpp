@@ -8,13 +8,13 @@
 
 namespace clebsch {
 
-std::string to_text(const Polynomial& polynomial);          // "clebsch polynomial 0\n..."
-std::string to_text(const Program& program);                // "clebsch program 0\n..."
+std::string to_text(const Polynomial& polynomial);  // "clebsch polynomial 0\n..."
+std::string to_text(const Program& program);        // "clebsch program 0\n..."
 /// Throw Error(parse) with line and column and what was expected. The result is validated.
 Polynomial parse_polynomial(std::string_view text);
 Program parse_program(std::string_view text);
 
-Hash hash_of(const Polynomial& polynomial);                 // of the canonical text
+Hash hash_of(const Polynomial& polynomial);  // of the canonical text
 Hash hash_of(const Program& program);
 
 }  // namespace clebsch

@@ -72,7 +72,8 @@ std::string_view TextCursor::peek_word() const {
 std::string TextCursor::name(std::string_view what) {
     skip_blank();
     if (const std::string_view word = peek_word(); !word.empty()) {
-        if (is_keyword(word)) error(at_, "expected " + std::string(what) + "; '" + std::string(word) + "' is a keyword, as a name it is written in quotes");
+        if (is_keyword(word))
+            error(at_, "expected " + std::string(what) + "; '" + std::string(word) + "' is a keyword, as a name it is written in quotes");
         at_ += word.size();
         return std::string(word);
     }

@@ -11,7 +11,7 @@
 namespace clebsch {
 namespace {
 
-constexpr std::size_t max_text = std::size_t{1} << 28;          // bytes
+constexpr std::size_t max_text = std::size_t{1} << 28;  // bytes
 // A short text may apply a long polynomial often; every node holds a copy of it.
 constexpr std::size_t max_copied_paths = std::size_t{1} << 22;
 
@@ -20,24 +20,21 @@ template <class Parse>
 auto located(const TextCursor& cursor, std::size_t position, Parse&& parse) {
     try {
         return parse();
-    } catch (const Error& error) {
-        cursor.error(position, error.what());
-    }
+    } catch (const Error& error) { cursor.error(position, error.what()); }
 }
 
 template <class Check>
 void validated(const std::string& what, Check&& check) {
     try {
         check();
-    } catch (const Error& error) {
-        throw Error(ErrorKind::parse, what + ": " + error.what());
-    }
+    } catch (const Error& error) { throw Error(ErrorKind::parse, what + ": " + error.what()); }
 }
 
 TextCursor begin_text(std::string_view text, const std::string& kind) {
     TextCursor cursor(text, kind + " text");
     if (text.size() > max_text) {
-        throw Error(ErrorKind::parse, kind + " text: " + std::to_string(text.size()) + " bytes, at most " + std::to_string(max_text) + " are read");
+        throw Error(ErrorKind::parse,
+                    kind + " text: " + std::to_string(text.size()) + " bytes, at most " + std::to_string(max_text) + " are read");
     }
     cursor.skip_space();
     if (!cursor.accept("clebsch") || !cursor.accept(kind)) cursor.expected("'clebsch " + kind + " 0', the first line");
@@ -130,7 +127,7 @@ Operand operand_line(TextCursor& cursor, Role role) {
 
 /// Paths of one polynomial: names of operands are looked up in a map, since there may be many of both.
 class PathReader {
-   public:
+ public:
     PathReader(TextCursor& cursor, const Polynomial& polynomial) : cursor_(cursor) {
         for (std::size_t i = 0; i < polynomial.operands.size(); ++i) operands_.emplace(polynomial.operands[i].name, static_cast<int>(i));
     }
@@ -171,7 +168,7 @@ class PathReader {
         return path;
     }
 
-   private:
+ private:
     struct PendingFactor {
         Factor factor;
         std::string axis;
@@ -210,7 +207,8 @@ class PathReader {
             name = cursor_.name("a factor such as x.0[u|i]");
         } else {
             const std::size_t dot = word.rfind('.');
-            if (dot == std::string_view::npos) cursor_.error(begin, "expected a factor such as x.0[u|i], found '" + std::string(word) + "'");
+            if (dot == std::string_view::npos)
+                cursor_.error(begin, "expected a factor such as x.0[u|i], found '" + std::string(word) + "'");
             name = word.substr(0, dot);
             cursor_.set_position(begin + dot);
         }
@@ -252,7 +250,8 @@ class PathReader {
                 cursor_.skip_space();
                 const std::size_t at = cursor_.position();
                 axes_.push_back(cursor_.name("a name for an axis"));
-                if (std::count(axes_.begin(), axes_.end(), axes_.back()) > 1) cursor_.error(at, "two axes are called '" + axes_.back() + "'");
+                if (std::count(axes_.begin(), axes_.end(), axes_.back()) > 1)
+                    cursor_.error(at, "two axes are called '" + axes_.back() + "'");
                 if (axes_.size() > rank) cursor_.error(at, "the coefficients have only " + std::to_string(rank) + " axes");
                 cursor_.skip_space();
             } while (cursor_.accept(","));
@@ -270,7 +269,7 @@ class PathReader {
         const auto integers = [&](std::string_view what) {
             std::vector<int> list;
             cursor_.skip_space();
-            if (cursor_.peek() < '0' || cursor_.peek() > '9') return list;      // rank 0
+            if (cursor_.peek() < '0' || cursor_.peek() > '9') return list;  // rank 0
             do {
                 cursor_.skip_space();
                 list.push_back(small_integer(cursor_, what));
@@ -285,7 +284,8 @@ class PathReader {
             const std::size_t at = cursor_.position();
             entry.index = integers("an index");
             if (entry.index.size() != shape.size()) {
-                cursor_.error(at, "expected " + std::to_string(shape.size()) + " indices, one per axis, found " + std::to_string(entry.index.size()));
+                cursor_.error(
+                    at, "expected " + std::to_string(shape.size()) + " indices, one per axis, found " + std::to_string(entry.index.size()));
             }
             cursor_.expect(":");
             cursor_.skip_space();
@@ -324,7 +324,7 @@ Polynomial polynomial_body(TextCursor& cursor) {
 }
 
 class ProgramReader {
-   public:
+ public:
     explicit ProgramReader(TextCursor& cursor) : cursor_(cursor) {}
 
     Program read() {
@@ -337,7 +337,7 @@ class ProgramReader {
         return std::move(program_);
     }
 
-   private:
+ private:
     void value_line() {
         Value value;
         cursor_.skip_blank();
@@ -426,7 +426,8 @@ class ProgramReader {
         cursor_.skip_blank();
         const std::size_t number_at = cursor_.position();
         const auto number = static_cast<std::size_t>(small_integer(cursor_, "the number of a polynomial"));
-        if (number >= polynomials_.size()) cursor_.error(number_at, "there are " + std::to_string(polynomials_.size()) + " polynomials above");
+        if (number >= polynomials_.size())
+            cursor_.error(number_at, "there are " + std::to_string(polynomials_.size()) + " polynomials above");
         std::vector<int> arguments;
         cursor_.expect("(");
         if (!cursor_.accept(")")) {
@@ -438,12 +439,13 @@ class ProgramReader {
             cursor_.expect(")");
         }
         const Polynomial& polynomial = polynomials_[number];
-        const auto outputs = static_cast<std::size_t>(
-            std::count_if(polynomial.operands.begin(), polynomial.operands.end(), [](const Operand& operand) { return operand.role == Role::output; }));
+        const auto outputs = static_cast<std::size_t>(std::count_if(polynomial.operands.begin(), polynomial.operands.end(),
+                                                                    [](const Operand& operand) { return operand.role == Role::output; }));
         const std::size_t inputs = polynomial.operands.size() - outputs;
         if (results.size() != outputs || arguments.size() != inputs) {
-            cursor_.error(at, "polynomial " + std::to_string(number) + " has " + std::to_string(outputs) + " outputs and " + std::to_string(inputs) +
-                                  " inputs, here are " + std::to_string(results.size()) + " and " + std::to_string(arguments.size()));
+            cursor_.error(at, "polynomial " + std::to_string(number) + " has " + std::to_string(outputs) + " outputs and " +
+                                  std::to_string(inputs) + " inputs, here are " + std::to_string(results.size()) + " and " +
+                                  std::to_string(arguments.size()));
         }
         copied_paths_ += polynomial.paths.size() + polynomial.operands.size() + 1;
         if (copied_paths_ > max_copied_paths) {

@@ -11,9 +11,11 @@ namespace {
 std::size_t at(int position) { return static_cast<std::size_t>(position); }
 
 class LanesStep final : public ProgramStep {
-   public:
+ public:
     LanesStep(const StepRequest& request, std::span<const Node* const> nodes, const std::vector<int>& stored)
-        : code_(*request.program, nodes, stored), compute_(request.compute), space_(request.space_of(space_of(*request.program, *nodes[0]))) {
+        : code_(*request.program, nodes, stored),
+          compute_(request.compute),
+          space_(request.space_of(space_of(*request.program, *nodes[0]))) {
         using OfFloat = void (*)(const LanesTape&, const LanesArray<float>*, float*, std::int64_t, std::int64_t);
         using OfDouble = void (*)(const LanesTape&, const LanesArray<double>*, double*, std::int64_t, std::int64_t);
         float_ = CLEBSCH_SELECT(OfFloat, request.isa, run_lanes);
@@ -26,7 +28,8 @@ class LanesStep final : public ProgramStep {
             std::string& list = is_stored(value) ? outputs : inputs;
             list += (list.empty() ? "" : ", ") + request.program->values[at(value)].name;
         }
-        text_ = outputs + " from " + (inputs.empty() ? "nothing" : inputs) + ", " + std::to_string(nodes.size()) + " nodes fused\n" + code_.explain() + "\n";
+        text_ = outputs + " from " + (inputs.empty() ? "nothing" : inputs) + ", " + std::to_string(nodes.size()) + " nodes fused\n" +
+                code_.explain() + "\n";
     }
 
     std::vector<int> reads() const override { return with(false); }
@@ -41,13 +44,11 @@ class LanesStep final : public ProgramStep {
     }
 
     void launch(const StepCall& call) const override {
-        if (compute_ == DType::float64)
-            run(call, double_);
-        else
-            run(call, float_);
+        if (compute_ == DType::float64) run(call, double_);
+        else run(call, float_);
     }
 
-   private:
+ private:
     static constexpr std::int64_t rows_per_task = 2048;
 
     static std::int64_t workers(std::int64_t rows, int threads) {
@@ -71,7 +72,12 @@ class LanesStep final : public ProgramStep {
         auto* arrays = reinterpret_cast<LanesArray<T>*>(call.workspace);
         for (std::size_t i = 0; i < sizes_.size(); ++i) {
             const Buffer& buffer = call.values[code_.arrays()[i]];
-            new (arrays + i) LanesArray<T>{static_cast<T*>(buffer.data), buffer.row_stride == 0 ? sizes_[i] : buffer.row_stride, buffer.rows, sizes_[i], nullptr, false};
+            new (arrays + i) LanesArray<T>{static_cast<T*>(buffer.data),
+                                           buffer.row_stride == 0 ? sizes_[i] : buffer.row_stride,
+                                           buffer.rows,
+                                           sizes_[i],
+                                           nullptr,
+                                           false};
         }
         const LanesTape tape = code_.tape();
         const std::int64_t count = workers(rows, call.parallel_for->run == nullptr ? 1 : call.parallel_for->threads);
@@ -79,7 +85,8 @@ class LanesStep final : public ProgramStep {
         // Each worker takes every count-th range, with a scratch of its own.
         for_each_task(*call.parallel_for, count, [&](std::int64_t worker) {
             for (std::int64_t begin = worker * rows_per_task; begin < rows; begin += count * rows_per_task)
-                run_tape(tape, arrays, reinterpret_cast<T*>(scratch + static_cast<std::size_t>(worker) * scratch_bytes()), begin, std::min(rows, begin + rows_per_task));
+                run_tape(tape, arrays, reinterpret_cast<T*>(scratch + static_cast<std::size_t>(worker) * scratch_bytes()), begin,
+                         std::min(rows, begin + rows_per_task));
         });
     }
 
@@ -95,7 +102,8 @@ class LanesStep final : public ProgramStep {
 
 }  // namespace
 
-std::unique_ptr<ProgramStep> make_lanes_step(const StepRequest& request, std::span<const Node* const> nodes, const std::vector<int>& stored) {
+std::unique_ptr<ProgramStep> make_lanes_step(const StepRequest& request, std::span<const Node* const> nodes,
+                                             const std::vector<int>& stored) {
     return std::make_unique<LanesStep>(request, nodes, stored);
 }
 

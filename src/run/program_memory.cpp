@@ -9,8 +9,8 @@ namespace {
 
 struct Life {
     int value = 0;
-    int first = -1, last = -1;              ///< steps
-    std::int64_t bytes = 0;                 ///< per row
+    int first = -1, last = -1;  ///< steps
+    std::int64_t bytes = 0;     ///< per row
     std::int64_t offset = 0;
 };
 
@@ -28,12 +28,14 @@ std::int64_t lowest_offset(const Life& life, const std::vector<Life>& placed) {
 
 }  // namespace
 
-ProgramMemory plan_memory(const StepRequest& request, const std::vector<std::unique_ptr<ProgramStep>>& steps, const std::vector<bool>& intermediate) {
+ProgramMemory plan_memory(const StepRequest& request, const std::vector<std::unique_ptr<ProgramStep>>& steps,
+                          const std::vector<bool>& intermediate) {
     const auto& values = request.program->values;
     const std::size_t spaces = request.spaces->size();
     std::vector<Life> lives(values.size());
     for (std::size_t s = 0; s < steps.size(); ++s) {
-        for (const int value : steps[s]->writes()) lives[static_cast<std::size_t>(value)].first = lives[static_cast<std::size_t>(value)].last = static_cast<int>(s);
+        for (const int value : steps[s]->writes())
+            lives[static_cast<std::size_t>(value)].first = lives[static_cast<std::size_t>(value)].last = static_cast<int>(s);
         for (const int value : steps[s]->reads()) lives[static_cast<std::size_t>(value)].last = static_cast<int>(s);
     }
     ProgramMemory memory;
@@ -47,7 +49,8 @@ ProgramMemory plan_memory(const StepRequest& request, const std::vector<std::uni
         const int space = request.space_of(values[v].space);
         const std::int64_t size = values[v].size();
         // Long rows begin at multiples of 64 bytes, short ones follow one another.
-        const std::int64_t stride = size * element < 128 ? size : static_cast<std::int64_t>(round_up(static_cast<std::size_t>(size * element), 64)) / element;
+        const std::int64_t stride =
+            size * element < 128 ? size : static_cast<std::int64_t>(round_up(static_cast<std::size_t>(size * element), 64)) / element;
         memory.places[v] = {.own = true, .space = space, .offset = 0, .row_stride = stride};
         Life life = lives[v];
         life.value = static_cast<int>(v);
@@ -81,7 +84,8 @@ std::size_t ProgramMemory::bytes(std::span<const std::int64_t> rows) const {
     std::int64_t sum = 0;
     for (std::size_t s = 0; s < peak_bytes.size(); ++s) {
         std::int64_t bytes = 0;
-        if ((s < rows.size() && (__builtin_add_overflow(rows[s], std::int64_t{15}, &bytes) || __builtin_mul_overflow(padded(rows[s]), peak_bytes[s], &bytes))) ||
+        if ((s < rows.size() && (__builtin_add_overflow(rows[s], std::int64_t{15}, &bytes) ||
+                                 __builtin_mul_overflow(padded(rows[s]), peak_bytes[s], &bytes))) ||
             __builtin_add_overflow(sum, (s < rows.size() ? bytes : peak_bytes[s]) + 64, &sum))
             fail("the intermediates of the program exceed 2^63 bytes for this number of rows");
     }

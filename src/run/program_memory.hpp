@@ -10,14 +10,14 @@
 
 namespace clebsch {
 
-/// Every row space has a region of its own, of peak_bytes[space] for every row (rows are rounded up to 16). A value takes the same part of every row's
-/// share: it is an array that begins at rows x offset. Values whose lives do not overlap share memory.
+/// Every row space has a region of its own, of peak_bytes[space] for every row (rows are rounded up to 16). A value takes the same part of
+/// every row's share: it is an array that begins at rows x offset. Values whose lives do not overlap share memory.
 struct ProgramMemory {
     struct Place {
-        bool own = false;                   ///< whether the value is an intermediate with memory here
-        int space = -1;                     ///< -1: shared
-        std::int64_t offset = 0;            ///< bytes per row before it; a multiple of 8
-        std::int64_t row_stride = 0;        ///< numbers from row to row
+        bool own = false;             ///< whether the value is an intermediate with memory here
+        int space = -1;               ///< -1: shared
+        std::int64_t offset = 0;      ///< bytes per row before it; a multiple of 8
+        std::int64_t row_stride = 0;  ///< numbers from row to row
     };
     std::vector<Place> places;              ///< of every value
     std::vector<std::int64_t> peak_bytes;   ///< per row of every space; last: shared
@@ -33,6 +33,7 @@ struct ProgramMemory {
 
 /// A value lives from the step that writes it to the last one that reads it. Longest rows are placed first, each at the lowest free place.
 /// `intermediate[v]`: value v is no array of the call.
-ProgramMemory plan_memory(const StepRequest& request, const std::vector<std::unique_ptr<ProgramStep>>& steps, const std::vector<bool>& intermediate);
+ProgramMemory plan_memory(const StepRequest& request, const std::vector<std::unique_ptr<ProgramStep>>& steps,
+                          const std::vector<bool>& intermediate);
 
 }  // namespace clebsch

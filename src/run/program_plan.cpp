@@ -35,14 +35,14 @@ std::vector<std::string> row_spaces(const Program& program) {
 
 struct ProgramPlan::Data {
     Program given;
-    Program program;                            ///< what runs: simplified, with copies of arrays of other types
+    Program program;  ///< what runs: simplified, with copies of arrays of other types
     std::vector<std::string> spaces;
-    std::vector<DType> dtypes;                  ///< of the arguments
+    std::vector<DType> dtypes;  ///< of the arguments
     DType compute = DType::float32;
     InstructionSet isa{};
-    std::vector<Operand> arguments;             ///< inputs, then outputs, for messages and checks
+    std::vector<Operand> arguments;  ///< inputs, then outputs, for messages and checks
     std::vector<int> argument_spaces;
-    std::vector<int> argument_values;           ///< positions in program.values
+    std::vector<int> argument_values;  ///< positions in program.values
     std::vector<int> index_from, index_to;
     std::vector<std::unique_ptr<ProgramStep>> steps;
     ProgramMemory memory;
@@ -56,10 +56,12 @@ struct ProgramPlan::Data {
         if (rows.size() != spaces.size()) {
             std::string names;
             for (const std::string& space : spaces) names += (names.empty() ? "" : ", ") + space;
-            fail("expected a number of rows for each of the " + std::to_string(spaces.size()) + " row spaces (" + names + "), got " + std::to_string(rows.size()));
+            fail("expected a number of rows for each of the " + std::to_string(spaces.size()) + " row spaces (" + names + "), got " +
+                 std::to_string(rows.size()));
         }
         for (std::size_t s = 0; s < rows.size(); ++s)
-            if (rows[s] < 0) fail("row space " + named(spaces[s]) + ": expected a number of rows of at least 0, got " + std::to_string(rows[s]));
+            if (rows[s] < 0)
+                fail("row space " + named(spaces[s]) + ": expected a number of rows of at least 0, got " + std::to_string(rows[s]));
     }
 
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const {
@@ -67,7 +69,8 @@ struct ProgramPlan::Data {
         std::size_t step_bytes = 0;
         for (const auto& step : steps) step_bytes = std::max(step_bytes, step->workspace_bytes(rows, threads));
         std::size_t sum = 64 + table_bytes();
-        if (__builtin_add_overflow(sum, memory.bytes(rows), &sum) || __builtin_add_overflow(sum, step_bytes, &sum) || sum > (std::size_t{1} << 63))
+        if (__builtin_add_overflow(sum, memory.bytes(rows), &sum) || __builtin_add_overflow(sum, step_bytes, &sum) ||
+            sum > (std::size_t{1} << 63))
             fail("the workspace of the program exceeds 2^63 bytes for this number of rows");
         return sum;
     }
@@ -75,8 +78,8 @@ struct ProgramPlan::Data {
     void check(const Call& call) const {
         check_rows(call.rows);
         if (call.buffers.size() != arguments.size())
-            fail("expected " + std::to_string(given.inputs.size()) + " inputs and " + std::to_string(given.outputs.size()) + " outputs, got " +
-                 std::to_string(call.buffers.size()) + " buffers");
+            fail("expected " + std::to_string(given.inputs.size()) + " inputs and " + std::to_string(given.outputs.size()) +
+                 " outputs, got " + std::to_string(call.buffers.size()) + " buffers");
         if (call.indices.size() != given.indices.size())
             fail("expected " + std::to_string(given.indices.size()) + " index arrays, got " + std::to_string(call.indices.size()));
         for (std::size_t i = 0; i < arguments.size(); ++i)
@@ -84,7 +87,8 @@ struct ProgramPlan::Data {
         for (std::size_t i = given.inputs.size(); i < arguments.size(); ++i)
             for (std::size_t k = 0; k < i; ++k)
                 if (share_memory(arguments[i], call.buffers[i], arguments[k], call.buffers[k]))
-                    fail("operand " + named(arguments[i].name) + ": an output may share no memory with other operands, it overlaps " + named(arguments[k].name));
+                    fail("operand " + named(arguments[i].name) + ": an output may share no memory with other operands, it overlaps " +
+                         named(arguments[k].name));
         for (std::size_t i = 0; i < given.indices.size(); ++i)
             check_index(given.indices[i], call.indices[i], call.rows[at(index_from[i])], call.rows[at(index_to[i])], !call.indices_checked);
     }
@@ -92,9 +96,10 @@ struct ProgramPlan::Data {
 
 namespace {
 
-/// Functions and tapes want arrays of the compute type: adds a copy for every argument that one of them touches and that is stored otherwise, and lets
-/// all nodes use it. Returns pairs (argument, copy).
-std::vector<std::pair<int, int>> add_copies(Program& program, const std::vector<NodeGroup>& groups, std::vector<DType>& dtypes, DType compute) {
+/// Functions and tapes want arrays of the compute type: adds a copy for every argument that one of them touches and that is stored
+/// otherwise, and lets all nodes use it. Returns pairs (argument, copy).
+std::vector<std::pair<int, int>> add_copies(Program& program, const std::vector<NodeGroup>& groups, std::vector<DType>& dtypes,
+                                            DType compute) {
     std::vector<int> copy(program.values.size(), -1);
     std::vector<std::pair<int, int>> pairs;
     const auto need = [&](int value) {
@@ -145,19 +150,25 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
     const std::size_t inputs = program.inputs.size(), count = inputs + program.outputs.size();
     data->dtypes = options.dtypes.empty() ? std::vector<DType>(count, DType::float32) : options.dtypes;
     if (data->dtypes.size() != count)
-        fail("expected one dtype for each of " + std::to_string(inputs) + " inputs and " + std::to_string(count - inputs) + " outputs, got " +
-             std::to_string(data->dtypes.size()));
+        fail("expected one dtype for each of " + std::to_string(inputs) + " inputs and " + std::to_string(count - inputs) +
+             " outputs, got " + std::to_string(data->dtypes.size()));
     const bool all_double = count > 0 && std::ranges::all_of(data->dtypes, [](DType dtype) { return dtype == DType::float64; });
     data->compute = options.compute.value_or(all_double ? DType::float64 : DType::float32);
     if (data->compute != DType::float32 && data->compute != DType::float64)
         fail(std::string("expected float32 or float64 as the compute type, got ") + to_text(data->compute));
 
-    StepRequest request{.program = &data->program, .spaces = &data->spaces, .dtypes = {}, .compute = data->compute, .isa = data->isa, .family = options.family};
+    StepRequest request{.program = &data->program,
+                        .spaces = &data->spaces,
+                        .dtypes = {},
+                        .compute = data->compute,
+                        .isa = data->isa,
+                        .family = options.family};
     request.dtypes.assign(data->program.values.size(), data->compute);
     for (std::size_t i = 0; i < count; ++i) {
         const int value = i < inputs ? data->program.inputs[i] : data->program.outputs[i - inputs];
         const Value& argument = data->program.values[at(value)];
-        if (size_of(data->dtypes[i]) == 0) fail("operand " + named(argument.name) + ": dtype number " + std::to_string(static_cast<int>(data->dtypes[i])) + " is unknown");
+        if (size_of(data->dtypes[i]) == 0)
+            fail("operand " + named(argument.name) + ": dtype number " + std::to_string(static_cast<int>(data->dtypes[i])) + " is unknown");
         request.dtypes[at(value)] = data->dtypes[i];
         data->argument_values.push_back(value);
         data->argument_spaces.push_back(request.space_of(argument.space));
@@ -208,14 +219,17 @@ const std::vector<std::string>& ProgramPlan::spaces() const { return data_->spac
 const std::vector<DType>& ProgramPlan::dtypes() const { return data_->dtypes; }
 DType ProgramPlan::compute() const { return data_->compute; }
 
-std::size_t ProgramPlan::workspace_bytes(std::span<const std::int64_t> rows, int threads) const { return data_->workspace_bytes(rows, threads); }
+std::size_t ProgramPlan::workspace_bytes(std::span<const std::int64_t> rows, int threads) const {
+    return data_->workspace_bytes(rows, threads);
+}
 
 void ProgramPlan::launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for) const {
     const Data& data = *data_;
     data.check(call);
     const std::size_t needed = data.workspace_bytes(call.rows, parallel_for.threads);
     if (workspace.data == nullptr || workspace.bytes < needed)
-        fail("workspace: expected " + std::to_string(needed) + " bytes, got " + (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
+        fail("workspace: expected " + std::to_string(needed) + " bytes, got " +
+             (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
 
     // Tables, then the regions of intermediates, then what the running step has for itself.
     auto* const begin = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(workspace.data), 64));
@@ -238,8 +252,12 @@ void ProgramPlan::launch(const Call& call, Workspace workspace, const ParallelFo
     for (std::size_t i = 0; i < data.argument_values.size(); ++i) values[data.argument_values[i]] = call.buffers[i];
 
     std::byte* const own = memory + round_up(data.memory.bytes(call.rows), 64);
-    StepCall step_call{.values = values, .indices = call.indices.data(), .rows = call.rows.data(), .workspace = own,
-                       .workspace_bytes = static_cast<std::size_t>(end - own), .parallel_for = &parallel_for};
+    StepCall step_call{.values = values,
+                       .indices = call.indices.data(),
+                       .rows = call.rows.data(),
+                       .workspace = own,
+                       .workspace_bytes = static_cast<std::size_t>(end - own),
+                       .parallel_for = &parallel_for};
     for (const auto& step : data.steps) step->launch(step_call);
 }
 
@@ -250,18 +268,20 @@ Work ProgramPlan::work(std::span<const std::int64_t> rows) const {
     Work work;
     for (const auto& step : data.steps) work.multiply_adds += step->multiply_adds(rows);
     for (std::size_t i = 0; i < data.arguments.size(); ++i)
-        work.bytes += rows_of(data.argument_spaces[i]) * static_cast<double>(data.arguments[i].size()) * static_cast<double>(size_of(data.dtypes[i]));
+        work.bytes +=
+            rows_of(data.argument_spaces[i]) * static_cast<double>(data.arguments[i].size()) * static_cast<double>(size_of(data.dtypes[i]));
     for (const int space : data.index_from) work.bytes += rows_of(space) * sizeof(std::int64_t);
     return work;
 }
 
 std::string ProgramPlan::explain() const {
     const Data& data = *data_;
-    std::string text = "program: " + std::to_string(data.steps.size()) + " steps, arithmetic in " + to_text(data.compute) + ", " + to_text(data.isa) + "\n";
+    std::string text = "program: " + std::to_string(data.steps.size()) + " steps, arithmetic in " + to_text(data.compute) + ", " +
+                       to_text(data.isa) + "\n";
     for (std::size_t s = 0; s <= data.spaces.size(); ++s) {
         if (data.memory.total_bytes[s] == 0) continue;
-        text += "intermediates per row of " + (s < data.spaces.size() ? named(data.spaces[s]) : "shared values") + ": " + std::to_string(data.memory.peak_bytes[s]) +
-                " bytes at once, " + std::to_string(data.memory.total_bytes[s]) + " in all\n";
+        text += "intermediates per row of " + (s < data.spaces.size() ? named(data.spaces[s]) : "shared values") + ": " +
+                std::to_string(data.memory.peak_bytes[s]) + " bytes at once, " + std::to_string(data.memory.total_bytes[s]) + " in all\n";
     }
     for (std::size_t s = 0; s < data.steps.size(); ++s) {
         std::string step = data.steps[s]->explain();

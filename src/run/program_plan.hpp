@@ -1,6 +1,6 @@
 #pragma once
-// A program made ready to run on the CPU: nodes grouped into steps, intermediates placed in the caller's workspace. Immutable, so that it may run in
-// any number of threads at once, each launch with a workspace of its own.
+// A program made ready to run on the CPU: nodes grouped into steps, intermediates placed in the caller's workspace. Immutable, so that it
+// may run in any number of threads at once, each launch with a workspace of its own.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,37 +17,37 @@
 namespace clebsch {
 
 struct ProgramOptions {
-    std::vector<DType> dtypes = {};                 ///< storage of the inputs, then of the outputs, in their order; empty: float32 all
-    std::optional<DType> compute = {};              ///< float32 or float64, also of intermediates; default: float64 if every array is, else float32
+    std::vector<DType> dtypes = {};     ///< storage of the inputs, then of the outputs, in their order; empty: float32 all
+    std::optional<DType> compute = {};  ///< float32 or float64, also of intermediates; default: float64 if every array is, else float32
     std::optional<InstructionSet> instruction_set = {};  ///< default: default_instruction_set()
-    std::string family = {};                        ///< the only kernel family asked before `general`; empty: all
-    bool fuse = true;                               ///< run neighbouring nodes with few numbers per row as one step
+    std::string family = {};                             ///< the only kernel family asked before `general`; empty: all
+    bool fuse = true;                                    ///< run neighbouring nodes with few numbers per row as one step
 };
 
-/// Row spaces of a program: `from` and `to` of its indices, then the spaces of its values, then the iteration spaces of its polynomials, each when first
-/// met; never "". This is the order of `Call::rows`.
+/// Row spaces of a program: `from` and `to` of its indices, then the spaces of its values, then the iteration spaces of its polynomials,
+/// each when first met; never "". This is the order of `Call::rows`.
 std::vector<std::string> row_spaces(const Program& program);
 
 class ProgramPlan {
-   public:
+ public:
     /// Validates and simplifies the program and plans its nodes. Throws Error as PolynomialPlan does.
     explicit ProgramPlan(const Program& program, const ProgramOptions& options = {});
     ~ProgramPlan();
     ProgramPlan(ProgramPlan&&) noexcept;
     ProgramPlan& operator=(ProgramPlan&&) noexcept;
 
-    const Program& program() const;                     ///< as it was given
-    const std::vector<std::string>& spaces() const;     ///< row_spaces(program())
-    const std::vector<DType>& dtypes() const;           ///< of the inputs, then of the outputs
+    const Program& program() const;                  ///< as it was given
+    const std::vector<std::string>& spaces() const;  ///< row_spaces(program())
+    const std::vector<DType>& dtypes() const;        ///< of the inputs, then of the outputs
     DType compute() const;
 
-    /// Workspace of a launch over these rows when at most `threads` tasks run at once. Throws Error when `rows` does not fit the spaces, a number is
-    /// negative, or the size exceeds 2^63.
+    /// Workspace of a launch over these rows when at most `threads` tasks run at once. Throws Error when `rows` does not fit the spaces, a
+    /// number is negative, or the size exceeds 2^63.
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const;
 
     /// Writes the outputs. `call.buffers` are the inputs, then the outputs; `call.indices` those of the program; `call.rows` as spaces().
-    /// Results are bitwise the same for every parallel_for and every workspace. Allocates nothing. Throws Error before anything is written: see
-    /// check_index and check_buffer, an output that shares memory with another array, a workspace smaller than workspace_bytes.
+    /// Results are bitwise the same for every parallel_for and every workspace. Allocates nothing. Throws Error before anything is written:
+    /// see check_index and check_buffer, an output that shares memory with another array, a workspace smaller than workspace_bytes.
     void launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for = {}) const;
 
     /// Of a launch over these rows: multiply-adds of all steps, arrays of the call.
@@ -56,7 +56,7 @@ class ProgramPlan {
     /// Steps in order, what each runs, and the bytes of intermediates per row of every space.
     std::string explain() const;
 
-   private:
+ private:
     struct Data;
     std::unique_ptr<const Data> data_;
 };

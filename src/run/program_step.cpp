@@ -19,12 +19,13 @@ std::size_t at(int position) { return static_cast<std::size_t>(position); }
 std::int64_t rows_of(int space, const std::int64_t* rows) { return space < 0 ? 1 : rows[space]; }
 
 class PolynomialStep final : public ProgramStep {
-   public:
+ public:
     PolynomialStep(const StepRequest& request, const PolynomialNode& node)
         : plan_(node.polynomial, plan_options(request, node)), values_(node.arguments) {
         for (const std::string& space : plan_.spaces()) spaces_.push_back(space.empty() ? -1 : request.space_of(space));
         if (spaces_.size() > most_spaces)
-            throw Error(ErrorKind::unsupported, "a polynomial over " + std::to_string(spaces_.size()) + " row spaces: at most " + std::to_string(most_spaces) + " can run");
+            throw Error(ErrorKind::unsupported, "a polynomial over " + std::to_string(spaces_.size()) + " row spaces: at most " +
+                                                    std::to_string(most_spaces) + " can run");
         for (const Index& index : node.polynomial.indices) {
             const auto& known = request.program->indices;
             indices_.push_back(static_cast<int>(std::ranges::find(known, index.name, &Index::name) - known.begin()));
@@ -53,13 +54,16 @@ class PolynomialStep final : public ProgramStep {
         for (std::size_t i = 0; i < values_.size(); ++i) new (buffers + i) Buffer(call.values[values_[i]]);
         for (std::size_t i = 0; i < indices_.size(); ++i) new (indices + i) IndexBuffer(call.indices[indices_[i]]);
         for (std::size_t i = 0; i < spaces_.size(); ++i) rows[i] = rows_of(spaces_[i], call.rows);
-        const Call own{.buffers = {buffers, values_.size()}, .indices = {indices, indices_.size()}, .rows = {rows, spaces_.size()}, .indices_checked = true};
+        const Call own{.buffers = {buffers, values_.size()},
+                       .indices = {indices, indices_.size()},
+                       .rows = {rows, spaces_.size()},
+                       .indices_checked = true};
         plan_.launch(own, {call.workspace + table_bytes(), call.workspace_bytes - table_bytes()}, *call.parallel_for);
     }
 
     std::string explain() const override { return results_ + " = polynomial of " + arguments_ + "\n" + plan_.explain(); }
 
-   private:
+ private:
     /// Calls f with the rows of the polynomial's own spaces. A launch comes here too, so nothing is allocated.
     template <class F>
     std::invoke_result_t<F, std::span<const std::int64_t>> with_own_rows(std::span<const std::int64_t> rows, F f) const {
@@ -85,7 +89,8 @@ class PolynomialStep final : public ProgramStep {
     }
 
     std::size_t table_bytes() const {
-        return round_up(values_.size() * sizeof(Buffer) + indices_.size() * sizeof(IndexBuffer) + spaces_.size() * sizeof(std::int64_t), 64);
+        return round_up(values_.size() * sizeof(Buffer) + indices_.size() * sizeof(IndexBuffer) + spaces_.size() * sizeof(std::int64_t),
+                        64);
     }
 
     PolynomialPlan plan_;
@@ -93,9 +98,10 @@ class PolynomialStep final : public ProgramStep {
     std::string results_, arguments_;
 };
 
-/// Steps that treat every row by itself: rows are divided into chunks of a fixed size, so that results do not depend on the number of threads.
+/// Steps that treat every row by itself: rows are divided into chunks of a fixed size, so that results do not depend on the number of
+/// threads.
 class FunctionStep final : public ProgramStep {
-   public:
+ public:
     FunctionStep(const StepRequest& request, const FunctionNode& node)
         : node_(node), compute_(request.compute), size_(request.program->values[at(node.input)].size()) {
         using OfFloat = void (*)(const FunctionCode&, const float*, float*, std::int64_t);
@@ -112,21 +118,20 @@ class FunctionStep final : public ProgramStep {
     std::string explain() const override { return text_; }
 
     void launch(const StepCall& call) const override {
-        if (compute_ == DType::float64)
-            run(call, double_);
-        else
-            run(call, float_);
+        if (compute_ == DType::float64) run(call, double_);
+        else run(call, float_);
     }
 
-   private:
+ private:
     template <class T>
     void run(const StepCall& call, void (*apply)(const FunctionCode&, const T*, T*, std::int64_t)) const {
         const Buffer &in = call.values[node_.input], &out = call.values[node_.output];
         if (size_ == 0 || in.rows == 0) return;
-        const std::int64_t in_stride = in.row_stride == 0 ? size_ : in.row_stride, out_stride = out.row_stride == 0 ? size_ : out.row_stride;
+        const std::int64_t in_stride = in.row_stride == 0 ? size_ : in.row_stride,
+                           out_stride = out.row_stride == 0 ? size_ : out.row_stride;
         const bool flat = in_stride == size_ && out_stride == size_;
         const std::int64_t rows = flat ? 1 : in.rows, count = flat ? in.rows * size_ : size_;
-        const std::int64_t numbers = 8192;                      // of a task: enough to outweigh handing it over
+        const std::int64_t numbers = 8192;  // of a task: enough to outweigh handing it over
         const std::int64_t pieces = (count + numbers - 1) / numbers, rows_per_task = std::max<std::int64_t>(1, numbers / count);
         const FunctionCode code = code_of(node_.function);
         const auto* x = static_cast<const T*>(in.data);
@@ -147,7 +152,7 @@ class FunctionStep final : public ProgramStep {
 };
 
 class ConversionStep final : public ProgramStep {
-   public:
+ public:
     ConversionStep(const StepRequest& request, int from, int to) : from_(from), to_(to), compute_(request.compute) {
         const Value& value = request.program->values[at(from)];
         // One segment of single numbers: nothing to transpose.
@@ -164,13 +169,11 @@ class ConversionStep final : public ProgramStep {
     std::string explain() const override { return text_; }
 
     void launch(const StepCall& call) const override {
-        if (compute_ == DType::float64)
-            run<double>(call);
-        else
-            run<float>(call);
+        if (compute_ == DType::float64) run<double>(call);
+        else run<float>(call);
     }
 
-   private:
+ private:
     template <class T>
     void run(const StepCall& call) const {
         const Buffer &in = call.values[from_], &out = call.values[to_];
@@ -184,10 +187,8 @@ class ConversionStep final : public ProgramStep {
             for (std::int64_t r = task * rows; r < std::min(in.rows, (task + 1) * rows); ++r) {
                 const std::byte* source = from + r * bytes(in);
                 std::byte* target = to + r * bytes(out);
-                if (to_stored_)
-                    store_row(form_, reinterpret_cast<const T*>(source), target);
-                else
-                    load_row(form_, source, reinterpret_cast<T*>(target));
+                if (to_stored_) store_row(form_, reinterpret_cast<const T*>(source), target);
+                else load_row(form_, source, reinterpret_cast<T*>(target));
             }
         });
     }

@@ -13,27 +13,27 @@ using Expression = LanesExpressions::Expression;
 using Kind = LanesExpressions::Kind;
 using Term = LanesExpressions::Term;
 
-constexpr std::int64_t widest_function = 32;        ///< numbers per row
+constexpr std::int64_t widest_function = 32;  ///< numbers per row
 constexpr std::int64_t most_shared_numbers = 64;
-constexpr int chunk = 16;                           ///< numbers of a row loaded or stored by one instruction
+constexpr int chunk = 16;  ///< numbers of a row loaded or stored by one instruction
 
 std::size_t at(int position) { return static_cast<std::size_t>(position); }
 
 /// An instruction on expressions, before slots are given out.
 struct Instruction {
     LanesOp op = LanesOp::end;
-    std::vector<int> results, arguments;            ///< expressions
-    int array = -1;                                 ///< load, broadcast, store: the value
+    std::vector<int> results, arguments;  ///< expressions
+    int array = -1;                       ///< load, broadcast, store: the value
     std::int64_t position = 0;
     int function = -1;
     bool has_constant = false;
-    int linear = 0, scaled = 0, plain = 0;          ///< combine
+    int linear = 0, scaled = 0, plain = 0;  ///< combine
     std::vector<double> constants;
 };
 
 /// Puts expressions in an order in which everything is computed before it is used, a value's products side by side.
 class Emitter {
-   public:
+ public:
     Emitter(const Program& program, const LanesExpressions& expressions, std::vector<FunctionCode>& functions)
         : program_(program), expressions_(expressions), functions_(functions), done_(expressions.all().size(), false) {}
 
@@ -43,12 +43,15 @@ class Emitter {
         if (done_[at(e)]) return;
         const Expression& expression = expressions_.all()[at(e)];
         switch (expression.kind) {
-            case Kind::load: return load(e);
+            case Kind::load:
+                return load(e);
             case Kind::product:
                 need(expression.a);
                 need(expression.b);
                 break;
-            case Kind::function: need(expression.a); break;
+            case Kind::function:
+                need(expression.a);
+                break;
             case Kind::sum:
                 for (const Term& term : expression.terms)
                     for (const int factor : term.factors) need(factor);
@@ -80,10 +83,10 @@ class Emitter {
     }
 
     /// Expressions in use, so that loads take only what is needed.
-    std::set<std::pair<int, std::int64_t>> wanted;      // value, position
+    std::set<std::pair<int, std::int64_t>> wanted;  // value, position
     std::map<std::pair<int, std::int64_t>, int> load_of;
 
-   private:
+ private:
     /// Loads what is wanted of the chunk that e lies in.
     void load(int e) {
         const Expression& expression = expressions_.all()[at(e)];
@@ -156,7 +159,7 @@ class Emitter {
 
 /// Gives every expression a slot from its first to its last use; the lowest free one first, so that the scratch stays small.
 class Slots {
-   public:
+ public:
     int of(int e) const { return slot_.at(e); }
     int count() const { return count_; }
 
@@ -172,7 +175,7 @@ class Slots {
     }
     void release(int e) { free_.insert(slot_.at(e)); }
 
-   private:
+ private:
     std::map<int, int> slot_;
     std::set<int> free_;
     int count_ = 0;
@@ -201,7 +204,7 @@ std::optional<std::int64_t> lanes_work(const Program& program, const Node& node)
 
 LanesCode::LanesCode(const Program& program, std::span<const Node* const> nodes, const std::vector<int>& stored) : stored_(stored) {
     LanesExpressions expressions;
-    std::vector<int> written;                                           // in the order of nodes
+    std::vector<int> written;  // in the order of nodes
     for (const Node* node : nodes) {
         expressions.add(program, *node);
         if (const auto* function = std::get_if<FunctionNode>(node)) {
@@ -215,7 +218,8 @@ LanesCode::LanesCode(const Program& program, std::span<const Node* const> nodes,
     std::vector<int> roots;
     const auto is_stored = [&](int value) { return std::ranges::find(stored, value) != stored.end(); };
     for (const int value : written)
-        if (is_stored(value)) roots.insert(roots.end(), expressions.of_value(program, value).begin(), expressions.of_value(program, value).end());
+        if (is_stored(value))
+            roots.insert(roots.end(), expressions.of_value(program, value).begin(), expressions.of_value(program, value).end());
     expressions.reduce(roots);
 
     // Which expressions are needed at all.
@@ -247,7 +251,8 @@ LanesCode::LanesCode(const Program& program, std::span<const Node* const> nodes,
             continue;
         }
         for (std::size_t begin = 0; begin < numbers.size(); begin += chunk) {
-            const std::span<const int> part = std::span<const int>(numbers).subspan(begin, std::min<std::size_t>(chunk, numbers.size() - begin));
+            const std::span<const int> part =
+                std::span<const int>(numbers).subspan(begin, std::min<std::size_t>(chunk, numbers.size() - begin));
             emitter.need_all(part);
             emitter.store(value, static_cast<std::int64_t>(begin), part);
         }
@@ -270,8 +275,8 @@ LanesCode::LanesCode(const Program& program, std::span<const Node* const> nodes,
         return static_cast<std::int32_t>(known - arrays_.begin());
     };
     const auto encode_rows = [&](std::vector<std::int32_t>& code, const Instruction& instruction, const std::vector<int>& numbers) {
-        code.insert(code.end(), {static_cast<std::int32_t>(instruction.op), array_number(instruction.array), static_cast<std::int32_t>(instruction.position),
-                                 static_cast<std::int32_t>(numbers.size())});
+        code.insert(code.end(), {static_cast<std::int32_t>(instruction.op), array_number(instruction.array),
+                                 static_cast<std::int32_t>(instruction.position), static_cast<std::int32_t>(numbers.size())});
         for (const int e : numbers) code.push_back(slots.of(e));
     };
     for (const Instruction& instruction : emitter.prologue) {
@@ -282,7 +287,7 @@ LanesCode::LanesCode(const Program& program, std::span<const Node* const> nodes,
         encode_rows(prologue_, instruction, instruction.results);
     }
     prologue_.push_back(static_cast<std::int32_t>(LanesOp::end));
-    std::size_t products_at = 0;                                        // where the count of the running products instruction is
+    std::size_t products_at = 0;  // where the count of the running products instruction is
     for (std::size_t i = 0; i < emitter.body.size(); ++i) {
         const Instruction& instruction = emitter.body[i];
         std::vector<std::int32_t> sources;
@@ -312,8 +317,8 @@ LanesCode::LanesCode(const Program& program, std::span<const Node* const> nodes,
                 estimate_.multiply_adds += 1;
                 break;
             case LanesOp::combine:
-                body_.insert(body_.end(), {static_cast<std::int32_t>(instruction.op), slots.of(instruction.results[0]), instruction.has_constant ? 1 : 0,
-                                           instruction.linear, instruction.scaled, instruction.plain});
+                body_.insert(body_.end(), {static_cast<std::int32_t>(instruction.op), slots.of(instruction.results[0]),
+                                           instruction.has_constant ? 1 : 0, instruction.linear, instruction.scaled, instruction.plain});
                 body_.insert(body_.end(), sources.begin(), sources.end());
                 estimate_.multiply_adds += instruction.linear + 2 * instruction.scaled + instruction.plain;
                 for (const double constant : instruction.constants) {
@@ -322,18 +327,20 @@ LanesCode::LanesCode(const Program& program, std::span<const Node* const> nodes,
                 }
                 break;
             case LanesOp::function:
-                body_.insert(body_.end(), {static_cast<std::int32_t>(instruction.op), instruction.function, slots.of(instruction.results[0]), sources[0]});
+                body_.insert(body_.end(), {static_cast<std::int32_t>(instruction.op), instruction.function,
+                                           slots.of(instruction.results[0]), sources[0]});
                 break;
             case LanesOp::broadcast:
-            case LanesOp::end: break;
+            case LanesOp::end:
+                break;
         }
         if (products_at == 0 || body_[products_at] == 1) ++instructions_;
         for (const int e : instruction.results)
-            if (last_use.at(e) == i) slots.release(e);                  // nothing uses it: a number loaded beside others
+            if (last_use.at(e) == i) slots.release(e);  // nothing uses it: a number loaded beside others
     }
     body_.push_back(static_cast<std::int32_t>(LanesOp::end));
     slots_ = slots.count();
-    for (const int value : stored) array_number(value);                 // values of no numbers too
+    for (const int value : stored) array_number(value);  // values of no numbers too
     estimate_.bytes = 4.0 * (loads_ + stores_);
 }
 
@@ -342,9 +349,10 @@ LanesTape LanesCode::tape() const {
 }
 
 std::string LanesCode::explain() const {
-    return "lanes: one row per vector lane, " + std::to_string(instructions_) + " instructions, " + std::to_string(static_cast<long>(estimate_.multiply_adds)) +
-           " multiply-adds and " + std::to_string(functions_.size()) + " functions per row, " + std::to_string(loads_) + " numbers in, " + std::to_string(stores_) +
-           " out, " + std::to_string(slots_) + " slots";
+    return "lanes: one row per vector lane, " + std::to_string(instructions_) + " instructions, " +
+           std::to_string(static_cast<long>(estimate_.multiply_adds)) + " multiply-adds and " + std::to_string(functions_.size()) +
+           " functions per row, " + std::to_string(loads_) + " numbers in, " + std::to_string(stores_) + " out, " + std::to_string(slots_) +
+           " slots";
 }
 
 }  // namespace clebsch

@@ -12,26 +12,26 @@
 
 namespace clebsch {
 
-/// Multiply-adds and functions per row of a node that suits a tape: a polynomial whose operands are addressed `each` (outputs too) or `shared` and small,
-/// or a function of a small value. Nothing for others.
+/// Multiply-adds and functions per row of a node that suits a tape: a polynomial whose operands are addressed `each` (outputs too) or
+/// `shared` and small, or a function of a small value. Nothing for others.
 std::optional<std::int64_t> lanes_work(const Program& program, const Node& node);
 /// Row space of a node: a polynomial's iteration space, a function's space.
 std::string space_of(const Program& program, const Node& node);
 
 /// Owns what a LanesTape points to. Immutable.
 class LanesCode {
-   public:
+ public:
     /// Nodes of one row space that suit lanes, in their order. `stored`: of the values they write, those that are needed in memory.
     LanesCode(const Program& program, std::span<const Node* const> nodes, const std::vector<int>& stored);
 
     LanesTape tape() const;
-    const std::vector<int>& arrays() const { return arrays_; }          ///< the value behind every array number, those read and those stored
+    const std::vector<int>& arrays() const { return arrays_; }  ///< the value behind every array number, those read and those stored
     const std::vector<int>& stored() const { return stored_; }
     int slots() const { return slots_; }
     Estimate estimate() const { return estimate_; }
     std::string explain() const;
 
-   private:
+ private:
     std::vector<std::int32_t> prologue_, body_;
     std::vector<float> constants_float_;
     std::vector<double> constants_double_;

@@ -45,7 +45,8 @@ std::int64_t channel_of(const std::vector<ChannelGroup>& groups, const Path& pat
 
 std::int64_t position_in_row(const Operand& operand, int segment, std::int64_t channel, std::int64_t component) {
     const Segment& s = operand.segments[at(segment)];
-    return operand.offset(segment) + (operand.layout == Layout::mul_ir ? channel * s.components + component : component * s.multiplicity + channel);
+    return operand.offset(segment) +
+           (operand.layout == Layout::mul_ir ? channel * s.components + component : component * s.multiplicity + channel);
 }
 
 }  // namespace
@@ -54,7 +55,8 @@ LanesSize lanes_size(const Polynomial& polynomial) {
     LanesSize size{true, 0};
     for (const Operand& operand : polynomial.operands) {
         const bool output = operand.role == Role::output;
-        if (operand.rows.kind == Addressing::Kind::indexed || (output && operand.rows.kind == Addressing::Kind::shared)) size.possible = false;
+        if (operand.rows.kind == Addressing::Kind::indexed || (output && operand.rows.kind == Addressing::Kind::shared))
+            size.possible = false;
         if (operand.size() > 512) size.possible = false;
     }
     if (!size.possible) return size;
@@ -93,7 +95,8 @@ int LanesExpressions::product(int a, int b) {
 }
 
 int LanesExpressions::function(const Function& function, int a) {
-    const auto [known, is_new] = functions_.try_emplace({static_cast<int>(function.kind), function.parameter, a}, static_cast<int>(expressions_.size()));
+    const auto [known, is_new] =
+        functions_.try_emplace({static_cast<int>(function.kind), function.parameter, a}, static_cast<int>(expressions_.size()));
     if (is_new) {
         Expression expression;
         expression.kind = Kind::function;
@@ -108,10 +111,8 @@ int LanesExpressions::sum(double constant, std::vector<Term> terms) {
     std::ranges::sort(terms, {}, &Term::factors);
     std::vector<Term> merged;
     for (Term& term : terms) {
-        if (!merged.empty() && merged.back().factors == term.factors)
-            merged.back().coefficient += term.coefficient;
-        else
-            merged.push_back(std::move(term));
+        if (!merged.empty() && merged.back().factors == term.factors) merged.back().coefficient += term.coefficient;
+        else merged.push_back(std::move(term));
     }
     std::erase_if(merged, [](const Term& term) { return term.coefficient == 0; });
     if (constant == 0 && merged.size() == 1 && merged[0].coefficient == 1 && merged[0].factors.size() == 1) return merged[0].factors[0];
@@ -148,32 +149,33 @@ void LanesExpressions::add(const Program& program, const Node& node) {
         double constant = 0;
         std::vector<Term> terms;
     };
-    std::map<int, std::vector<Sum>> results;            // by operand
+    std::map<int, std::vector<Sum>> results;  // by operand
     for (std::size_t o = 0; o < arguments.size(); ++o)
-        if (polynomial.operands[o].role == Role::output) results[static_cast<int>(o)].resize(static_cast<std::size_t>(polynomial.operands[o].size()));
+        if (polynomial.operands[o].role == Role::output)
+            results[static_cast<int>(o)].resize(static_cast<std::size_t>(polynomial.operands[o].size()));
     for (const Path& path : polynomial.paths) {
         const std::vector<CoefficientEntry> entries = reduced_entries(path);
         std::vector<std::vector<ChannelGroup>> groups;
         std::vector<const std::vector<int>*> numbers;
         for (const Factor& factor : path.factors) groups.push_back(parse_channels(factor.channels));
-        for (std::size_t f = 0; f + 1 < path.factors.size(); ++f) numbers.push_back(&of_value(program, arguments[at(path.factors[f].operand)]));
+        for (std::size_t f = 0; f + 1 < path.factors.size(); ++f)
+            numbers.push_back(&of_value(program, arguments[at(path.factors[f].operand)]));
         each_combination(path, [&](const std::vector<std::int64_t>& letters) {
             std::vector<std::int64_t> channels;
             for (const auto& group : groups) channels.push_back(channel_of(group, path, letters));
             for (const CoefficientEntry& entry : entries) {
                 const auto place = [&](std::size_t f) {
                     const Factor& factor = path.factors[f];
-                    return static_cast<std::size_t>(position_in_row(polynomial.operands[at(factor.operand)], factor.segment, channels[f], entry.index[f]));
+                    return static_cast<std::size_t>(
+                        position_in_row(polynomial.operands[at(factor.operand)], factor.segment, channels[f], entry.index[f]));
                 };
                 const std::size_t output = path.factors.size() - 1;
                 Sum& sum = results.at(path.factors[output].operand)[place(output)];
                 Term term{entry.value, {}};
                 for (std::size_t f = 0; f < output; ++f) term.factors.push_back((*numbers[f])[place(f)]);
                 std::ranges::sort(term.factors);
-                if (term.factors.empty())
-                    sum.constant += entry.value;
-                else
-                    sum.terms.push_back(std::move(term));
+                if (term.factors.empty()) sum.constant += entry.value;
+                else sum.terms.push_back(std::move(term));
             }
         });
     }
@@ -227,7 +229,7 @@ void LanesExpressions::split_long_terms(const std::vector<int>& sums) {
                 for (std::size_t i = 0; i < factors.size(); ++i)
                     for (std::size_t k = i + 1; k < factors.size(); ++k)
                         if (const int n = count.at(key(factors[i], factors[k])); n > best) best = n, first = i, second = k;
-                const int pair = product(factors[first], factors[second]);      // moves expressions_
+                const int pair = product(factors[first], factors[second]);  // moves expressions_
                 factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(second));
                 factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(first));
                 factors.insert(std::ranges::upper_bound(factors, pair), pair);
@@ -244,7 +246,8 @@ void LanesExpressions::share_products(const std::vector<int>& sums) {
             if (term.factors.size() == 2) ++uses[{term.factors[0], term.factors[1]}];
     for (const int s : sums) {
         std::vector<Term> terms = expressions_[at(s)].terms;
-        // Either products are computed once for all sums (each costs this sum 1.75 / uses), or terms are grouped by a common factor (2 a group).
+        // Either products are computed once for all sums (each costs this sum 1.75 / uses), or terms are grouped by a common factor (2 a
+        // group).
         std::vector<Term> pairs, rest;
         for (Term& term : terms) (term.factors.size() == 2 ? pairs : rest).push_back(std::move(term));
         double sharing = 0;
@@ -271,7 +274,8 @@ void LanesExpressions::share_products(const std::vector<int>& sums) {
                     continue;
                 }
                 std::vector<Term> inner;
-                for (const Term& term : group) inner.push_back({term.coefficient, {term.factors[0] == common ? term.factors[1] : term.factors[0]}});
+                for (const Term& term : group)
+                    inner.push_back({term.coefficient, {term.factors[0] == common ? term.factors[1] : term.factors[0]}});
                 std::vector<int> factors = {common, sum(0, std::move(inner))};
                 std::ranges::sort(factors);
                 rest.push_back({1.0, std::move(factors)});

@@ -10,29 +10,29 @@
 namespace clebsch {
 
 class LanesExpressions {
-   public:
+ public:
     struct Term {
         double coefficient = 0;
-        std::vector<int> factors;                       ///< expressions, sorted
+        std::vector<int> factors;  ///< expressions, sorted
         friend bool operator==(const Term&, const Term&) = default;
         friend auto operator<=>(const Term&, const Term&) = default;
     };
     enum class Kind : std::uint8_t { load, sum, product, function };
     struct Expression {
         Kind kind = Kind::load;
-        int value = -1;                                 ///< load: number `position` of this value's row
+        int value = -1;  ///< load: number `position` of this value's row
         std::int64_t position = 0;
-        Function function;                              ///< function of `a`; product of `a` and `b`
+        Function function;  ///< function of `a`; product of `a` and `b`
         int a = -1, b = -1;
-        double constant = 0;                            ///< sum: constant + terms
+        double constant = 0;  ///< sum: constant + terms
         std::vector<Term> terms;
     };
 
     /// Adds the expressions of a node's results.
     void add(const Program& program, const Node& node);
 
-    /// Afterwards every term of `roots` and what they need has at most two factors; products of two that several terms share are expressions of their own,
-    /// and terms that share a factor are summed before they are multiplied where that takes fewer operations.
+    /// Afterwards every term of `roots` and what they need has at most two factors; products of two that several terms share are
+    /// expressions of their own, and terms that share a factor are summed before they are multiplied where that takes fewer operations.
     void reduce(const std::vector<int>& roots);
 
     const std::vector<Expression>& all() const { return expressions_; }
@@ -40,7 +40,7 @@ class LanesExpressions {
     const std::vector<int>& of_value(const Program& program, int value);
     bool written(int value) const { return written_.contains(value); }
 
-   private:
+ private:
     int load(int value, std::int64_t position);
     int product(int a, int b);
     int function(const Function& function, int a);
@@ -50,7 +50,7 @@ class LanesExpressions {
     void share_products(const std::vector<int>& sums);
 
     std::vector<Expression> expressions_;
-    std::map<int, std::vector<int>> values_;            ///< expression of every number
+    std::map<int, std::vector<int>> values_;  ///< expression of every number
     std::map<int, bool> written_;
     std::map<std::pair<int, std::int64_t>, int> loads_;
     std::map<std::pair<int, int>, int> products_;

@@ -24,7 +24,7 @@ Program row_program(const Polynomial& polynomial) {
 }
 
 class LanesKernel final : public Kernel {
-   public:
+ public:
     LanesKernel(const KernelRequest& request, const Program& program, std::span<const Node* const> nodes)
         : paths_(request.paths), code_(program, nodes, program.outputs) {
         const Polynomial& polynomial = *request.polynomial;
@@ -49,12 +49,14 @@ class LanesKernel final : public Kernel {
     Estimate estimate() const override { return code_.estimate(); }
     OverwriteMap overwritten() const override { return overwritten_; }
     int preferred_rows() const override { return 128; }
-    std::size_t scratch_bytes(std::size_t, int) const override { return table_bytes() + static_cast<std::size_t>(code_.slots()) * slot_bytes_; }
+    std::size_t scratch_bytes(std::size_t, int) const override {
+        return table_bytes() + static_cast<std::size_t>(code_.slots()) * slot_bytes_;
+    }
 
     void run(const Block<float>& block) const override { run_block(block, float_); }
     void run(const Block<double>& block) const override { run_block(block, double_); }
 
-   private:
+ private:
     struct OperandUse {
         int operand;
         bool output, each;
@@ -72,7 +74,8 @@ class LanesKernel final : public Kernel {
             array.rows = block.rows;
             array.size = use.size;
             array.add = use.output && !use.each;
-            array.pointers = use.output ? block.outputs[use.operand] : const_cast<T* const*>(block.inputs[use.operand]);   // inputs are only read
+            array.pointers =
+                use.output ? block.outputs[use.operand] : const_cast<T* const*>(block.inputs[use.operand]);  // inputs are only read
             new (arrays + i) LanesArray<T>(array);
         }
         run_tape(code_.tape(), arrays, reinterpret_cast<T*>(block.scratch + table_bytes()), 0, block.rows);

@@ -23,7 +23,7 @@ std::vector<int> values_of(const Node& node, Role role) {
 }
 
 class Order {
-   public:
+ public:
     Order(const Program& program, bool fuse) : program_(program), ready_(program.values.size(), false), done_(program.nodes.size(), false) {
         for (const int input : program.inputs) ready_[at(input)] = true;
         for (const Node& node : program.nodes) work_.push_back(fuse ? lanes_work(program, node) : std::nullopt);
@@ -40,7 +40,7 @@ class Order {
         return std::move(groups_);
     }
 
-   private:
+ private:
     bool can_run(std::size_t node) const {
         if (done_[node]) return false;
         const std::vector<int> inputs = values_of(program_.nodes[node], Role::input);
@@ -98,7 +98,7 @@ class Order {
     }
 
     const Program& program_;
-    std::vector<std::optional<std::int64_t>> work_;     ///< of nodes that suit a tape
+    std::vector<std::optional<std::int64_t>> work_;  ///< of nodes that suit a tape
     std::vector<bool> ready_, done_;
     std::vector<NodeGroup> groups_;
 };

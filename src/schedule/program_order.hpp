@@ -7,13 +7,13 @@
 namespace clebsch {
 
 struct NodeGroup {
-    std::vector<int> nodes;             ///< positions in the program, in an order in which they can run
-    bool lanes = false;                 ///< as one tape (schedule/lanes.hpp)
-    std::vector<int> stored;            ///< lanes: written values that other groups or the outputs need
+    std::vector<int> nodes;   ///< positions in the program, in an order in which they can run
+    bool lanes = false;       ///< as one tape (schedule/lanes.hpp)
+    std::vector<int> stored;  ///< lanes: written values that other groups or the outputs need
 };
 
-/// Nodes that suit a tape (`fuse`: if any may) and share a row space follow one another as far as what they read allows; the others keep their order.
-/// A function of many numbers, or a single function, is no tape.
+/// Nodes that suit a tape (`fuse`: if any may) and share a row space follow one another as far as what they read allows; the others keep
+/// their order. A function of many numbers, or a single function, is no tape.
 std::vector<NodeGroup> order_nodes(const Program& program, bool fuse);
 
 }  // namespace clebsch

@@ -49,7 +49,8 @@ void check_same_meaning(const Program& program, unsigned seed) {
 TEST_CASE("chains give the values and all derivatives of harmonics, of raw and of normalised vectors") {
     for (const int lmax : {3, 4, 6}) {
         const Irreps irreps = Irreps::spherical_harmonics(lmax);
-        for (const Program& values : {as_program(spherical_harmonics(irreps)), normalized_harmonics(irreps, {.normalization = HarmonicsNormalization::integral})}) {
+        for (const Program& values :
+             {as_program(spherical_harmonics(irreps)), normalized_harmonics(irreps, {.normalization = HarmonicsNormalization::integral})}) {
             check_same_meaning(values, 1);
             const std::string vector[] = {"vector"};
             const Program gradient = vjp(values, vector);
@@ -66,7 +67,7 @@ TEST_CASE("chains give the values and all derivatives of harmonics, of raw and o
 
 TEST_CASE("one chain serves all degrees: values to lmax need Y_2 to Y_lmax once") {
     const Program chained = with_harmonic_chains(as_program(spherical_harmonics(Irreps::spherical_harmonics(6))));
-    CHECK(chained.nodes.size() == 1 + 5 + 1);       // the squared length, Y_2 .. Y_6, then the output
+    CHECK(chained.nodes.size() == 1 + 5 + 1);  // the squared length, Y_2 .. Y_6, then the output
 }
 
 TEST_CASE("random programs keep their meaning, harmonics or not") {
@@ -82,6 +83,7 @@ TEST_CASE("random programs keep their meaning, harmonics or not") {
         const ReferenceInputs inputs = random::inputs(engine, program, limits);
         const auto expected = evaluate(program, inputs), got = evaluate(chained, inputs);
         for (const auto& [name, numbers] : expected)
-            for (std::size_t i = 0; i < numbers.size(); ++i) CHECK(std::fabs(numbers[i] - got.at(name)[i]) <= 1e-12L * (1 + std::fabs(numbers[i])));
+            for (std::size_t i = 0; i < numbers.size(); ++i)
+                CHECK(std::fabs(numbers[i] - got.at(name)[i]) <= 1e-12L * (1 + std::fabs(numbers[i])));
     }
 }

@@ -105,7 +105,8 @@ TEST_CASE("an invalid program is refused with the node, value and reason") {
     CHECK(contains(error_with("g = silu(x)", "x = silu(w)"), "silu of value 'w' and its result 'x' differ in row space"));
     CHECK(contains(error_with("h = polynomial 0(g, w)", "h = polynomial 0(w, g)"), "operand 'a' is in space 'edge', value 'w' is shared"));
     CHECK(contains(error_with("value w: 8x", "value w: 9x"), "operand 'b' and value 'w' arrange their numbers differently"));
-    CHECK(contains(error_with("h = polynomial 0(g, w)", "h = polynomial 0(g)"), "polynomial 0 has 1 outputs and 2 inputs, here are 1 and 1"));
+    CHECK(
+        contains(error_with("h = polynomial 0(g, w)", "h = polynomial 0(g)"), "polynomial 0 has 1 outputs and 2 inputs, here are 1 and 1"));
     CHECK(contains(error_with("h = polynomial 0(g, w)", "h = polynomial 2(g, w)"), "column 16: there are 2 polynomials above"));
     CHECK(contains(error_with("outputs z, s", "outputs z, s, z"), "value 'z' is listed twice as an output"));
     CHECK(contains(error_with("outputs z, s", "outputs z, s, x"), "value 'x' is an input and an output"));
@@ -115,7 +116,8 @@ TEST_CASE("an invalid program is refused with the node, value and reason") {
     CHECK(contains(error_with("value s:", "value z:"), "line 13, column 7: there already is a value called 'z'"));
     CHECK(contains(error_with("edge -> node sorted\nvalue", "edge -> node\nvalue"), "node 5 uses index 'receiver'"));
     CHECK(contains(error_with("polynomial 1\n", "polynomial 7\n"), "this one is number 1"));
-    CHECK(contains(error_with("end\n", "nd\n"), "line 22, column 1: expected a line of the polynomial (index, input, output, path) or 'end', found 'nd'"));
+    CHECK(contains(error_with("end\n", "nd\n"),
+                   "line 22, column 1: expected a line of the polynomial (index, input, output, path) or 'end', found 'nd'"));
     Program program = parse_program(text);
     std::get<FunctionNode>(program.nodes[0]).function.parameter = 2;
     CHECK_THROWS_WITH_AS(validate(program), doctest::Contains("node 0: silu has no parameter"), Error);
@@ -125,8 +127,10 @@ TEST_CASE("an invalid program is refused with the node, value and reason") {
 }
 
 TEST_CASE("a short text cannot make a large program: copies of polynomials are bounded") {
-    std::string bomb = "clebsch program 0\nbasis e3nn-0.5\nvalue x: 1x0e mul_ir @ edge\nvalue z: 1x0e mul_ir @ edge\ninputs x\noutputs\npolynomial 0\nrows edge\n"
-                       "input a: 1x0e mul_ir @ each\noutput b: 1x0e mul_ir @ each\n";
+    std::string bomb =
+        "clebsch program 0\nbasis e3nn-0.5\nvalue x: 1x0e mul_ir @ edge\nvalue z: 1x0e mul_ir @ edge\ninputs x\noutputs\npolynomial "
+        "0\nrows edge\n"
+        "input a: 1x0e mul_ir @ each\noutput b: 1x0e mul_ir @ each\n";
     for (int i = 0; i < 20000; ++i) bomb += "path: b.0 += a.0\n";
     bomb += "end\n";
     for (int i = 0; i < 20000; ++i) bomb += "z = polynomial 0(x)\n";
@@ -134,8 +138,8 @@ TEST_CASE("a short text cannot make a large program: copies of polynomials are b
 }
 
 TEST_CASE("functions: text, and values where it matters") {
-    for (const char* name : {"exp", "log", "sin", "cos", "tanh", "sigmoid", "silu", "softplus", "erf", "absolute", "sign", "relu", "step", "power(-1.5)",
-                             "power(0.1)", "sinc(0)", "sinc(12)"}) {
+    for (const char* name : {"exp", "log", "sin", "cos", "tanh", "sigmoid", "silu", "softplus", "erf", "absolute", "sign", "relu", "step",
+                             "power(-1.5)", "power(0.1)", "sinc(0)", "sinc(12)"}) {
         CHECK(to_text(parse_function(name)) == name);
     }
     CHECK_THROWS_WITH_AS(parse_function("power"), doctest::Contains("expected '('"), Error);
@@ -163,7 +167,8 @@ TEST_CASE("derivatives of sin(x)/x agree with the integral of t^n cos(xt + n pi/
             const int intervals = 400;
             for (int k = 0; k < intervals; ++k) {
                 const long double middle = (k + 0.5L) / intervals, half = 0.5L / intervals;
-                for (const auto& [node, weight] : {std::pair{-std::sqrt(0.6L), 5.0L / 9}, std::pair{0.0L, 8.0L / 9}, std::pair{std::sqrt(0.6L), 5.0L / 9}}) {
+                for (const auto& [node, weight] :
+                     {std::pair{-std::sqrt(0.6L), 5.0L / 9}, std::pair{0.0L, 8.0L / 9}, std::pair{std::sqrt(0.6L), 5.0L / 9}}) {
                     const long double t = middle + half * node;
                     sum += half * weight * std::pow(t, n) * std::cos(x * t + n * std::numbers::pi_v<long double> / 2);
                 }

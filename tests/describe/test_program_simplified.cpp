@@ -71,11 +71,11 @@ TEST_CASE("of two equal results an output of the program keeps its name; two out
     Program program = simplified(parse_program(changed));
     validate(program);
     CHECK(program.values[static_cast<std::size_t>(program.outputs[0])].name == "h2");
-    CHECK(program.nodes.size() == 3);       // silu, polynomial 0 written as h2, sinc of h2
+    CHECK(program.nodes.size() == 3);  // silu, polynomial 0 written as h2, sinc of h2
     changed.replace(changed.find("outputs h2, s"), 13, "outputs h2, h");
     program = simplified(parse_program(changed));
     validate(program);
-    CHECK(program.nodes.size() == 3);       // silu, polynomial 0 twice
+    CHECK(program.nodes.size() == 3);  // silu, polynomial 0 twice
 }
 
 TEST_CASE("simplification drops unread outputs of a node and the inputs only they needed") {
@@ -89,6 +89,6 @@ TEST_CASE("simplification drops unread outputs of a node and the inputs only the
     changed.replace(changed.find("value w:"), 8, "value t: 8x(1) mul_ir @ edge\nvalue w:");
     const Program program = simplified(parse_program(changed));
     validate(program);
-    CHECK(program.nodes.size() == 5);       // silu, polynomial 0 without `unread` and `e`, silu of g, polynomial 1, sinc: no exp
+    CHECK(program.nodes.size() == 5);  // silu, polynomial 0 without `unread` and `e`, silu of g, polynomial 1, sinc: no exp
     CHECK(std::get<PolynomialNode>(program.nodes[1]).polynomial.operands.size() == 3);
 }

@@ -59,7 +59,8 @@ bool contains(const std::string& text, const std::string& part) {
 TEST_CASE("canonical text of a polynomial reads back to itself") { CHECK(to_text(parse_polynomial(convolution)) == convolution); }
 
 TEST_CASE("blanks, comments, empty lines and the names of axes do not change what a text means") {
-    std::string text = "\n  # a comment\n clebsch   polynomial 0 # version\r\n\n basis e3nn-0.5\n" + convolution.substr(convolution.find("rows"));
+    std::string text =
+        "\n  # a comment\n clebsch   polynomial 0 # version\r\n\n basis e3nn-0.5\n" + convolution.substr(convolution.find("rows"));
     const auto replace = [&](const std::string& from, const std::string& to) { text.replace(text.find(from), from.size(), to); };
     replace("128x0e+64x1o ir_mul @ sender", "128 x 0e + 64x1o\tir_mul@sender   # gathered");
     replace("z.0[u|k] +=", "z.0[ u | m3 ]+=");
@@ -113,14 +114,16 @@ TEST_CASE("names that are words of the grammar are written in quotes") {
 }
 
 TEST_CASE("errors say line, column, what was expected and what came") {
-    CHECK(contains(message_of([] { parse_polynomial(""); }), "polynomial text, line 1, column 1: expected 'clebsch polynomial 0', the first line, found the end"));
+    CHECK(contains(message_of([] { parse_polynomial(""); }),
+                   "polynomial text, line 1, column 1: expected 'clebsch polynomial 0', the first line, found the end"));
     CHECK(contains(error_with("polynomial 0", "polynomial 1"), "line 1, column 20: version 1 is newer than this library"));
     CHECK(contains(error_with("e3nn-0.5", "e3nn-0.4"), "line 2, column 7: expected 'e3nn-0.5'"));
     CHECK(contains(error_with("rows edge", "row edge"), "line 3, column 1: expected 'rows', found 'row'"));
     CHECK(contains(error_with("edge -> node", "edge > node"), "line 4, column 20: expected '->', found '>'"));
     CHECK(contains(error_with("64x1o ir_mul", "64x1q ir_mul"), "line 7"));
     CHECK(contains(error_with("64x1o ir_mul", "64x13o ir_mul"), "line 7, column 20: irreps: the degree is above 12"));
-    CHECK(contains(error_with("ir_mul @ sender", "rows @ sender"), "line 7, column 23: expected the layout, mul_ir or ir_mul, found 'rows'"));
+    CHECK(
+        contains(error_with("ir_mul @ sender", "rows @ sender"), "line 7, column 23: expected the layout, mul_ir or ir_mul, found 'rows'"));
     CHECK(contains(error_with("x: 128x0e", "x: 99999999999999999999x0e"), "line 7, column 10: this number does not fit in 64 bits"));
     CHECK(contains(error_with("y.1[|j]", "q.1[|j]"), "line 11, column 79: no operand is called 'q'"));
     CHECK(contains(error_with("y.1[|j]", "y[|j]"), "line 11, column 79: expected a factor such as x.0[u|i], found 'y'"));
@@ -133,7 +136,8 @@ TEST_CASE("errors say line, column, what was expected and what came") {
     CHECK(contains(error_with("{3; 1: 1}[i]", "{3; 1: 1"), "expected ';' and another entry, or '}', found the end of the text"));
     CHECK(contains(error_with("{3; 1: 1}[i]", "{3; 1,2: 1}[i]"), "line 13, column 33: expected 1 indices, one per axis, found 2"));
     CHECK(contains(error_with("path u=64:", "path u=65:"), "polynomial text: path 1"));
-    CHECK(contains(error_with("path u=64:", "paht u=64:"), "line 12, column 1: expected a line that begins with index, input, output or path"));
+    CHECK(contains(error_with("path u=64:", "paht u=64:"),
+                   "line 12, column 1: expected a line that begins with index, input, output or path"));
     CHECK(contains(error_with("output z", "output \"z"), "line 10, column 8: the closing quote of this name is missing"));
     CHECK(contains(error_with("rows edge", "rows each"), "'each' is a keyword, as a name it is written in quotes"));
     CHECK(contains(error_with("rows edge", "rows \xff"), "expected the name of the iteration space, found byte 255"));

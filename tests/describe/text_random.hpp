@@ -11,17 +11,21 @@
 namespace clebsch::testing {
 
 class RandomDescription {
-   public:
+ public:
     explicit RandomDescription(std::uint64_t seed) : random_(seed) {}
 
     int below(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
 
     double number() {
         switch (below(4)) {
-            case 0: return below(9) - 4;
-            case 1: return std::normal_distribution<>()(random_);
-            case 2: return std::ldexp(std::normal_distribution<>()(random_), below(1800) - 900);
-            default: return 0.1 * (1 + below(1000));
+            case 0:
+                return below(9) - 4;
+            case 1:
+                return std::normal_distribution<>()(random_);
+            case 2:
+                return std::ldexp(std::normal_distribution<>()(random_), below(1800) - 900);
+            default:
+                return 0.1 * (1 + below(1000));
         }
     }
 
@@ -32,7 +36,7 @@ class RandomDescription {
 
     Polynomial polynomial() {
         Polynomial p;
-        p.rows = below(4) == 0 ? "each" : "edge";           // a keyword of the grammar is a fine name
+        p.rows = below(4) == 0 ? "each" : "edge";  // a keyword of the grammar is a fine name
         p.indices = {{"sender", p.rows, "node", false}, {"receiver", p.rows, "node", true}, {"shared", "node", "graph", below(2) == 0}};
         const int inputs = 1 + below(4);
         for (int i = 0; i <= inputs; ++i) {
@@ -41,15 +45,28 @@ class RandomDescription {
             operand.role = i == inputs ? Role::output : Role::input;
             operand.layout = below(2) == 0 ? Layout::mul_ir : Layout::ir_mul;
             switch (below(5)) {
-                case 0: operand.rows = each_row(); break;
-                case 1: operand.rows = shared_row(); break;
-                case 2: operand.rows = row_of("sender"); break;
-                case 3: operand.rows = row_of(std::vector<std::string>{"receiver", "shared"}); break;
-                default: operand.rows = row_of("receiver"); break;
+                case 0:
+                    operand.rows = each_row();
+                    break;
+                case 1:
+                    operand.rows = shared_row();
+                    break;
+                case 2:
+                    operand.rows = row_of("sender");
+                    break;
+                case 3:
+                    operand.rows = row_of(std::vector<std::string>{"receiver", "shared"});
+                    break;
+                default:
+                    operand.rows = row_of("receiver");
+                    break;
             }
             // Segments 0 .. 4: u channels of a vector, u x v channels of one number, none, pairs, a scalar without channels.
-            operand.segments = {{4, 3, Irrep{1, below(2) == 0 ? Parity::odd : Parity::even}}, {20, 1, std::nullopt}, {0, 2, std::nullopt},
-                                {6, 3, std::nullopt}, {1, 1, Irrep{0, Parity::even}}};
+            operand.segments = {{4, 3, Irrep{1, below(2) == 0 ? Parity::odd : Parity::even}},
+                                {20, 1, std::nullopt},
+                                {0, 2, std::nullopt},
+                                {6, 3, std::nullopt},
+                                {1, 1, Irrep{0, Parity::even}}};
             p.operands.push_back(operand);
         }
         if (below(8) == 0) p.operands.push_back({"nothing", {}, Layout::mul_ir, Role::input, each_row()});
@@ -58,7 +75,7 @@ class RandomDescription {
         return p;
     }
 
-   private:
+ private:
     Path path(int inputs) {
         const auto input = [&] { return below(inputs); };
         Path path;
@@ -78,7 +95,7 @@ class RandomDescription {
                 path.factors = {{input(), 4, "", -1}, {input(), 1, "uv", -1}, {inputs, 1, "uv", -1}};
                 path.extents = {{'u', 4}, {'v', 5}};
                 break;
-            case 3:     // a constant
+            case 3:  // a constant
                 path.factors = {{inputs, 4, "", -1}};
                 break;
             case 4:

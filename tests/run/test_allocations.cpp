@@ -34,7 +34,8 @@ long allocations_of_launch(const Program& program, std::int64_t count) {
     std::vector<std::vector<float>> arrays;
     std::vector<Buffer> buffers;
     for (std::size_t i = 0; i < program.inputs.size() + program.outputs.size(); ++i) {
-        const Value& value = program.values[static_cast<std::size_t>(i < program.inputs.size() ? program.inputs[i] : program.outputs[i - program.inputs.size()])];
+        const Value& value = program.values[static_cast<std::size_t>(
+            i < program.inputs.size() ? program.inputs[i] : program.outputs[i - program.inputs.size()])];
         const std::int64_t rows = value.space.empty() ? 1 : count;
         arrays.emplace_back(static_cast<std::size_t>(rows * value.size()), 0.7F);
         buffers.push_back({arrays.back().data(), DType::float32, rows, 0});
@@ -46,7 +47,9 @@ long allocations_of_launch(const Program& program, std::int64_t count) {
     ThreadPool pool(2);
     std::vector<unsigned char> workspace(plan.workspace_bytes(rows, pool.threads()));
     const ParallelFor parallel_for = pool.parallel_for();
-    const auto launch = [&] { plan.launch({.buffers = buffers, .indices = indices, .rows = rows}, {workspace.data(), workspace.size()}, parallel_for); };
+    const auto launch = [&] {
+        plan.launch({.buffers = buffers, .indices = indices, .rows = rows}, {workspace.data(), workspace.size()}, parallel_for);
+    };
     launch();
     allocations = 0;
     counting = true;

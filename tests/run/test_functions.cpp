@@ -35,21 +35,40 @@ double error_in_ulps(T value, long double exact, long double floor) {
 
 struct Case {
     const char* function;
-    double low, high;               ///< uniform in between, and as many with logarithmically distributed sizes
+    double low, high;  ///< uniform in between, and as many with logarithmically distributed sizes
     double ulps;
     double floor = 0;
 };
 
 const Case cases[] = {
-    {"exp", -87, 88, 1.5},          {"log", 1e-30, 100, 1.5},        {"sin", -1000, 1000, 1.5},     {"cos", -1000, 1000, 1.5},
-    {"tanh", -12, 12, 2.5},         {"sigmoid", -80, 80, 2.5},       {"silu", -80, 80, 3},          {"softplus", -80, 80, 2.5},
-    {"erf", -6, 6, 2.5},            {"absolute", -3, 3, 0},          {"sign", -3, 3, 0},            {"relu", -3, 3, 0},
-    {"step", -3, 3, 0},             {"power(0.5)", 0, 100, 0.5001},  {"power(-0.5)", 0, 100, 1.5},  {"power(-1)", -9, 9, 0.5001},
-    {"power(2)", -9, 9, 0.5001},    {"power(6)", -9, 9, 4},        {"power(-1.5)", 0, 100, 2.5},  {"power(0.3)", 0, 100, 1},
-    {"power(0)", -3, 3, 0},         {"power(1)", -3, 3, 0},
+    {"exp", -87, 88, 1.5},
+    {"log", 1e-30, 100, 1.5},
+    {"sin", -1000, 1000, 1.5},
+    {"cos", -1000, 1000, 1.5},
+    {"tanh", -12, 12, 2.5},
+    {"sigmoid", -80, 80, 2.5},
+    {"silu", -80, 80, 3},
+    {"softplus", -80, 80, 2.5},
+    {"erf", -6, 6, 2.5},
+    {"absolute", -3, 3, 0},
+    {"sign", -3, 3, 0},
+    {"relu", -3, 3, 0},
+    {"step", -3, 3, 0},
+    {"power(0.5)", 0, 100, 0.5001},
+    {"power(-0.5)", 0, 100, 1.5},
+    {"power(-1)", -9, 9, 0.5001},
+    {"power(2)", -9, 9, 0.5001},
+    {"power(6)", -9, 9, 4},
+    {"power(-1.5)", 0, 100, 2.5},
+    {"power(0.3)", 0, 100, 1},
+    {"power(0)", -3, 3, 0},
+    {"power(1)", -3, 3, 0},
     // Derivatives of sin(x)/x cancel near their zeros: errors count against the largest value, 1 / (n + 1).
-    {"sinc(0)", -40, 40, 2.5},      {"sinc(1)", -40, 40, 4, 1.0 / 2}, {"sinc(2)", -40, 40, 4, 1.0 / 3}, {"sinc(3)", -40, 40, 4, 1.0 / 4},
-    {"sinc(6)", -40, 40, 10, 1.0 / 7},      // grows with the order: neither form is well conditioned in between
+    {"sinc(0)", -40, 40, 2.5},
+    {"sinc(1)", -40, 40, 4, 1.0 / 2},
+    {"sinc(2)", -40, 40, 4, 1.0 / 3},
+    {"sinc(3)", -40, 40, 4, 1.0 / 4},
+    {"sinc(6)", -40, 40, 10, 1.0 / 7},  // grows with the order: neither form is well conditioned in between
 };
 
 template <class T>
@@ -102,7 +121,7 @@ TEST_CASE_TEMPLATE("functions at the ends of the range, at infinity and of NaN",
         CHECK(value("exp", large) == infinity);
         CHECK(value("exp", -infinity) == 0);
         const T below = sizeof(T) == 4 ? T(-100) : T(-740);
-        CHECK(value("exp", below) == doctest::Approx(std::exp(below)).epsilon(1e-2));        // subnormal
+        CHECK(value("exp", below) == doctest::Approx(std::exp(below)).epsilon(1e-2));  // subnormal
         CHECK(value("exp", below) > 0);
         CHECK(value("log", 0) == -infinity);
         CHECK(std::isnan(value("log", -1)));
@@ -134,8 +153,8 @@ TEST_CASE_TEMPLATE("functions at the ends of the range, at infinity and of NaN",
         CHECK(std::isnan(value("power(0.5)", -1)));
         CHECK(value("step", 0) == 0);
         CHECK(value("sign", T(-0.0)) == 0);
-        for (const char* function : {"exp", "log", "sin", "cos", "tanh", "sigmoid", "silu", "softplus", "erf", "absolute", "sign", "relu", "power(2.5)",
-                                     "power(-1)", "power(0.3)", "sinc(0)", "sinc(3)"}) {
+        for (const char* function : {"exp", "log", "sin", "cos", "tanh", "sigmoid", "silu", "softplus", "erf", "absolute", "sign", "relu",
+                                     "power(2.5)", "power(-1)", "power(0.3)", "sinc(0)", "sinc(3)"}) {
             CAPTURE(std::string(function));
             CHECK(std::isnan(value(function, nan)));
         }

@@ -31,11 +31,13 @@ ReferenceInputs vectors(const Program& program, std::int64_t rows, unsigned seed
 }
 
 double largest_error(const Program& program, const ReferenceInputs& inputs, DType dtype, InstructionSet isa, std::int64_t padding = 0) {
-    const ProgramPlan plan(program, {.dtypes = std::vector<DType>(program.inputs.size() + program.outputs.size(), dtype), .instruction_set = isa});
+    const ProgramPlan plan(program,
+                           {.dtypes = std::vector<DType>(program.inputs.size() + program.outputs.size(), dtype), .instruction_set = isa});
     const RunResult result = run_program(plan, inputs, {.padding = padding});
     CHECK(result.surroundings_intact);
     double largest = 0;
-    for (const auto& [name, numbers] : evaluate(program, inputs)) largest = std::max(largest, relative_error(result.outputs.at(name), numbers));
+    for (const auto& [name, numbers] : evaluate(program, inputs))
+        largest = std::max(largest, relative_error(result.outputs.at(name), numbers));
     return largest;
 }
 
@@ -62,7 +64,8 @@ TEST_CASE("normalised harmonics to l = 12, their gradients and second derivative
 
 TEST_CASE("harmonics with values and gradients are one step without intermediates in memory") {
     const std::string vector[] = {"vector"};
-    for (const Program& program : {normalized_harmonics(Irreps::spherical_harmonics(6)), vjp(normalized_harmonics(Irreps::spherical_harmonics(3)), vector)}) {
+    for (const Program& program :
+         {normalized_harmonics(Irreps::spherical_harmonics(6)), vjp(normalized_harmonics(Irreps::spherical_harmonics(3)), vector)}) {
         const std::string text = ProgramPlan(program).explain();
         CAPTURE(text);
         CHECK(text.find("program: 1 steps") != std::string::npos);

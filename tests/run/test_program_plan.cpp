@@ -23,7 +23,9 @@ double largest_error(const RunResult& result, const std::map<std::string, Refere
     return largest;
 }
 
-std::vector<DType> stored_as(const Program& program, DType dtype) { return std::vector<DType>(program.inputs.size() + program.outputs.size(), dtype); }
+std::vector<DType> stored_as(const Program& program, DType dtype) {
+    return std::vector<DType>(program.inputs.size() + program.outputs.size(), dtype);
+}
 
 random::Limits smooth() {
     random::Limits limits;
@@ -39,13 +41,15 @@ TEST_CASE("random programs agree with the reference in float64 to rounding, fuse
     for (unsigned seed = 0; seed < 150; ++seed) {
         random::Engine engine(seed);
         const Program program = random::program(engine, smooth());
-        const ReferenceInputs inputs = rounded_inputs(program, random::inputs(engine, program, smooth()), stored_as(program, DType::float64));
+        const ReferenceInputs inputs =
+            rounded_inputs(program, random::inputs(engine, program, smooth()), stored_as(program, DType::float64));
         const auto reference = evaluate(program, inputs);
         CAPTURE(seed);
         CAPTURE(to_text(program));
         for (const bool fuse : {false, true}) {
             CAPTURE(fuse);
-            const ProgramPlan plan(program, {.dtypes = stored_as(program, DType::float64), .compute = {}, .instruction_set = {}, .family = "", .fuse = fuse});
+            const ProgramPlan plan(
+                program, {.dtypes = stored_as(program, DType::float64), .compute = {}, .instruction_set = {}, .family = "", .fuse = fuse});
             CHECK(plan.compute() == DType::float64);
             CHECK(largest_error(run_program(plan, inputs, {.padding = seed % 3, .index_type = IndexType::int32}), reference) < 1e-11);
         }
@@ -60,7 +64,8 @@ TEST_CASE("gradients of random programs agree with the reference") {
         std::vector<std::string> names;
         for (const int input : forward.inputs) names.push_back(forward.values[static_cast<std::size_t>(input)].name);
         const Program program = vjp(forward, names);
-        const ReferenceInputs inputs = rounded_inputs(program, random::inputs(engine, program, smooth()), stored_as(program, DType::float64));
+        const ReferenceInputs inputs =
+            rounded_inputs(program, random::inputs(engine, program, smooth()), stored_as(program, DType::float64));
         CAPTURE(seed);
         CAPTURE(to_text(program));
         const ProgramPlan plan(program, {.dtypes = stored_as(program, DType::float64), .compute = {}, .instruction_set = {}, .family = ""});
@@ -76,7 +81,8 @@ TEST_CASE("arrays may be stored in any type: 16-bit numbers are computed in floa
     for (const DType dtype : {DType::bfloat16, DType::float16, DType::float32, DType::float64}) {
         const std::vector<DType> dtypes = stored_as(program, dtype);
         ReferenceInputs inputs = random::inputs(engine, program);
-        for (long double& length : inputs.arrays.at(program.values[static_cast<std::size_t>(program.inputs[0])].name)) length = 0.5L + std::fabs(length);
+        for (long double& length : inputs.arrays.at(program.values[static_cast<std::size_t>(program.inputs[0])].name))
+            length = 0.5L + std::fabs(length);
         inputs = rounded_inputs(program, inputs, dtypes);
         const auto reference = evaluate(program, inputs);
         CAPTURE(to_text(dtype));
@@ -84,7 +90,8 @@ TEST_CASE("arrays may be stored in any type: 16-bit numbers are computed in floa
         CHECK(largest_error(run_program(ProgramPlan(program, {.dtypes = dtypes}), inputs, {.padding = 3}), reference) < bound);
         const ProgramPlan wide(program, {.dtypes = dtypes, .compute = DType::float64});
         CHECK(wide.compute() == DType::float64);
-        CHECK(largest_error(run_program(wide, inputs), reference) < std::min(bound, 1e-7) + (dtype == DType::bfloat16 || dtype == DType::float16 ? bound : 0));
+        CHECK(largest_error(run_program(wide, inputs), reference) <
+              std::min(bound, 1e-7) + (dtype == DType::bfloat16 || dtype == DType::float16 ? bound : 0));
     }
 }
 
@@ -114,8 +121,8 @@ TEST_CASE("intermediates share memory once nothing reads them any more") {
     REQUIRE(at != std::string::npos);
     long peak = 0, all = 0;
     REQUIRE(std::sscanf(text.c_str() + at, "intermediates per row of 'edge': %ld bytes at once, %ld in all", &peak, &all) == 2);
-    CHECK(all >= 8 * 256);           // every layer before and after its activation
-    CHECK(peak == 2 * 256);          // two of them at a time
+    CHECK(all >= 8 * 256);   // every layer before and after its activation
+    CHECK(peak == 2 * 256);  // two of them at a time
 }
 
 TEST_CASE("a launch with wrong arrays is refused by name, before anything is written") {
@@ -133,11 +140,16 @@ TEST_CASE("a launch with wrong arrays is refused by name, before anything is wri
         changed[i] = buffer;
         return changed;
     };
-    CHECK_THROWS_WITH_AS(launch(with(0, {x.data(), DType::float64, 10, 0}), workspace.size()), doctest::Contains("operand 'vector': expected float32, got float64"), Error);
-    CHECK_THROWS_WITH_AS(launch(with(1, {y.data(), DType::float32, 9, 0}), workspace.size()), doctest::Contains("operand 'harmonics': expected 10 rows, got 9"), Error);
-    CHECK_THROWS_WITH_AS(launch(with(1, {nullptr, DType::float32, 10, 0}), workspace.size()), doctest::Contains("operand 'harmonics': the data pointer is null"), Error);
-    CHECK_THROWS_WITH_AS(launch(with(1, {x.data(), DType::float32, 10, 0}), workspace.size()), doctest::Contains("overlaps 'vector'"), Error);
-    CHECK_THROWS_WITH_AS(launch({buffers[0]}, workspace.size()), doctest::Contains("expected 1 inputs and 1 outputs, got 1 buffers"), Error);
+    CHECK_THROWS_WITH_AS(launch(with(0, {x.data(), DType::float64, 10, 0}), workspace.size()),
+                         doctest::Contains("operand 'vector': expected float32, got float64"), Error);
+    CHECK_THROWS_WITH_AS(launch(with(1, {y.data(), DType::float32, 9, 0}), workspace.size()),
+                         doctest::Contains("operand 'harmonics': expected 10 rows, got 9"), Error);
+    CHECK_THROWS_WITH_AS(launch(with(1, {nullptr, DType::float32, 10, 0}), workspace.size()),
+                         doctest::Contains("operand 'harmonics': the data pointer is null"), Error);
+    CHECK_THROWS_WITH_AS(launch(with(1, {x.data(), DType::float32, 10, 0}), workspace.size()), doctest::Contains("overlaps 'vector'"),
+                         Error);
+    CHECK_THROWS_WITH_AS(launch({buffers[0]}, workspace.size()), doctest::Contains("expected 1 inputs and 1 outputs, got 1 buffers"),
+                         Error);
     CHECK_THROWS_WITH_AS(launch(buffers, workspace.size() - 1), doctest::Contains("workspace: expected"), Error);
     CHECK(std::ranges::all_of(y, [](float v) { return v == -7.0F; }));
     launch(buffers, workspace.size());
@@ -151,7 +163,7 @@ TEST_CASE("a launch with wrong arrays is refused by name, before anything is wri
 TEST_CASE("an instruction set that cannot run here is refused whatever the program's nodes are") {
     std::vector<InstructionSet> missing = {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::neon};
     for (const InstructionSet isa : available_instruction_sets()) std::erase(missing, isa);
-    REQUIRE(!missing.empty());      // no machine is both x86-64 and aarch64
+    REQUIRE(!missing.empty());  // no machine is both x86-64 and aarch64
     for (const InstructionSet isa : missing) CHECK_THROWS_AS(ProgramPlan(normalized_harmonics("0e+1o"), {.instruction_set = isa}), Error);
 }
 
@@ -159,7 +171,8 @@ TEST_CASE("work counts every argument's bytes once and the multiply-adds of all 
     const std::vector<std::int64_t> rows = {1000};
     const Work harmonics = ProgramPlan(normalized_harmonics("0e+1o+2e+3o")).work(rows);
     CHECK(harmonics.bytes == 1000 * (3 + 16) * 4);
-    // x.x, 3 products for the unit vector, then 65 in all as the tape has them; fewer than the 10 + 19 + 33 entries of expanded tensors would need.
+    // x.x, 3 products for the unit vector, then 65 in all as the tape has them; fewer than the 10 + 19 + 33 entries of expanded tensors
+    // would need.
     CHECK(harmonics.multiply_adds >= 1000 * 30);
     CHECK(harmonics.multiply_adds <= 1000 * 80);
     RadialOptions options;

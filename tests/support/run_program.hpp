@@ -7,7 +7,8 @@ namespace clebsch::testing {
 
 inline ReferenceInputs rounded_inputs(const Program& program, ReferenceInputs inputs, const std::vector<DType>& dtypes) {
     for (std::size_t i = 0; i < program.inputs.size(); ++i)
-        for (long double& number : inputs.arrays.at(program.values[static_cast<std::size_t>(program.inputs[i])].name)) number = rounded(number, dtypes[i]);
+        for (long double& number : inputs.arrays.at(program.values[static_cast<std::size_t>(program.inputs[i])].name))
+            number = rounded(number, dtypes[i]);
     return inputs;
 }
 
@@ -17,16 +18,19 @@ inline RunResult run_program(const ProgramPlan& plan, const ReferenceInputs& inp
     std::vector<Buffer> buffers;
     const std::size_t count = program.inputs.size() + program.outputs.size();
     const auto value = [&](std::size_t i) -> const Value& {
-        return program.values[static_cast<std::size_t>(i < program.inputs.size() ? program.inputs[i] : program.outputs[i - program.inputs.size()])];
+        return program
+            .values[static_cast<std::size_t>(i < program.inputs.size() ? program.inputs[i] : program.outputs[i - program.inputs.size()])];
     };
     for (std::size_t i = 0; i < count; ++i) {
-        arrays.emplace_back(plan.dtypes()[i], value(i).space.empty() ? 1 : inputs.rows.at(value(i).space), value(i).size(), value(i).size() + options.padding);
+        arrays.emplace_back(plan.dtypes()[i], value(i).space.empty() ? 1 : inputs.rows.at(value(i).space), value(i).size(),
+                            value(i).size() + options.padding);
         if (i < program.inputs.size()) arrays.back().fill(inputs.arrays.at(value(i).name));
     }
     for (StoredArray& array : arrays) buffers.push_back(array.buffer(options.padding == 0));
     std::vector<std::vector<std::int32_t>> narrow;
     std::vector<IndexBuffer> indices;
-    for (const Index& index : program.indices) narrow.emplace_back(inputs.indices.at(index.name).begin(), inputs.indices.at(index.name).end());
+    for (const Index& index : program.indices)
+        narrow.emplace_back(inputs.indices.at(index.name).begin(), inputs.indices.at(index.name).end());
     for (std::size_t i = 0; i < narrow.size(); ++i) {
         const std::vector<std::int64_t>& wide = inputs.indices.at(program.indices[i].name);
         const auto size = static_cast<std::int64_t>(wide.size());
@@ -37,7 +41,8 @@ inline RunResult run_program(const ProgramPlan& plan, const ReferenceInputs& inp
     for (const std::string& space : plan.spaces()) rows.push_back(inputs.rows.at(space));
     const int threads = options.parallel_for.run == nullptr ? 1 : options.parallel_for.threads;
     std::vector<unsigned char> workspace(plan.workspace_bytes(rows, threads) + 1, 0xff);
-    plan.launch({.buffers = buffers, .indices = indices, .rows = rows}, {.data = workspace.data() + 1, .bytes = workspace.size() - 1}, options.parallel_for);
+    plan.launch({.buffers = buffers, .indices = indices, .rows = rows}, {.data = workspace.data() + 1, .bytes = workspace.size() - 1},
+                options.parallel_for);
     RunResult result;
     for (std::size_t i = 0; i < count; ++i) {
         if (i >= program.inputs.size()) result.outputs[value(i).name] = arrays[i].numbers();

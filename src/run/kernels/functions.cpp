@@ -1,6 +1,6 @@
-// The unary functions, one vector at a time: range reduction, then a polynomial short enough to be its own proof (Taylor series on the reduced range;
-// the first term left out is below a fifth of a unit in the last place). Errors stay near 2 units in the last place (tests/run/test_functions.cpp).
-// Arguments no reduction serves (huge angles, unusual exponents) go to the C library lane by lane.
+// The unary functions, one vector at a time: range reduction, then a polynomial short enough to be its own proof (Taylor series on the
+// reduced range; the first term left out is below a fifth of a unit in the last place). Errors stay near 2 units in the last place
+// (tests/run/test_functions.cpp). Arguments no reduction serves (huge angles, unusual exponents) go to the C library lane by lane.
 #include "run/kernels/functions.hpp"
 
 #include "run/simd.hpp"
@@ -19,11 +19,11 @@ template <class T>
 struct Numbers;
 template <>
 struct Numbers<float> {
-    static constexpr float round_magic = 0x1.8p23F;                 // adding it leaves the nearest integer in the last bits
+    static constexpr float round_magic = 0x1.8p23F;  // adding it leaves the nearest integer in the last bits
     static constexpr std::int32_t magic_bits = 0x4b400000;
     static constexpr int mantissa_bits = 23, bias = 127;
-    static constexpr std::int32_t mantissa_mask = 0x007fffff, sign_bit = INT32_MIN, root_half = 0x3f3504f3;     // bits of sqrt(1/2)
-    static constexpr float ln2_high = 0x1.62ep-1F, ln2_low = 0x1.0bfbe8p-15F;        // products of the first with |n| < 2^11 are exact
+    static constexpr std::int32_t mantissa_mask = 0x007fffff, sign_bit = INT32_MIN, root_half = 0x3f3504f3;  // bits of sqrt(1/2)
+    static constexpr float ln2_high = 0x1.62ep-1F, ln2_low = 0x1.0bfbe8p-15F;  // products of the first with |n| < 2^11 are exact
     static constexpr float exp_lowest = -105.0F, exp_highest = 89.0F;
     static constexpr float tanh_highest = 20.0F, erf_highest = 4.0F;
     static constexpr float smallest_normal = 0x1p-126F, rescale = 0x1p25F;
@@ -55,18 +55,19 @@ constexpr double factorial(int n) { return n < 2 ? 1.0 : n * factorial(n - 1); }
 template <class T>
 struct Series {
     using N = Numbers<T>;
-    T exp[N::exp_terms + 1] = {};       ///< 1 / k!
-    T log[N::log_terms + 1] = {};       ///< 2 / (2k+1)
-    T sin[N::sin_terms] = {};           ///< (-1)^k / (2k+1)!
-    T cos[N::cos_terms] = {};           ///< (-1)^k / (2k)!
-    T erf[N::erf_terms] = {};           ///< (-1)^k 2 / (sqrt(pi) k! (2k+1))
+    T exp[N::exp_terms + 1] = {};  ///< 1 / k!
+    T log[N::log_terms + 1] = {};  ///< 2 / (2k+1)
+    T sin[N::sin_terms] = {};      ///< (-1)^k / (2k+1)!
+    T cos[N::cos_terms] = {};      ///< (-1)^k / (2k)!
+    T erf[N::erf_terms] = {};      ///< (-1)^k 2 / (sqrt(pi) k! (2k+1))
 
     constexpr Series() {
         for (int k = 0; k <= N::exp_terms; ++k) exp[k] = static_cast<T>(1 / factorial(k));
         for (int k = 0; k <= N::log_terms; ++k) log[k] = static_cast<T>(2.0 / (2 * k + 1));
         for (int k = 0; k < N::sin_terms; ++k) sin[k] = static_cast<T>((k % 2 == 0 ? 1 : -1) / factorial(2 * k + 1));
         for (int k = 0; k < N::cos_terms; ++k) cos[k] = static_cast<T>((k % 2 == 0 ? 1 : -1) / factorial(2 * k));
-        for (int k = 0; k < N::erf_terms; ++k) erf[k] = static_cast<T>((k % 2 == 0 ? 1 : -1) * two_over_root_pi / (factorial(k) * (2 * k + 1)));
+        for (int k = 0; k < N::erf_terms; ++k)
+            erf[k] = static_cast<T>((k % 2 == 0 ? 1 : -1) * two_over_root_pi / (factorial(k) * (2 * k + 1)));
     }
 };
 template <class T>
@@ -88,7 +89,7 @@ using DoubleVector = Vector<double>;
 
 [[gnu::always_inline]] inline FloatVector square_root(FloatVector v) {
 #if defined(CLEBSCH_ISA_AVX512)
-    return (FloatVector)_mm512_maskz_sqrt_ps(0xffff, (__m512)v);       // the unmasked form makes GCC 12 warn
+    return (FloatVector)_mm512_maskz_sqrt_ps(0xffff, (__m512)v);  // the unmasked form makes GCC 12 warn
 #elif defined(CLEBSCH_ISA_AVX2)
     return (FloatVector)_mm256_sqrt_ps((__m256)v);
 #elif defined(CLEBSCH_ISA_NEON)
@@ -177,7 +178,8 @@ template <class T>
     const Integers<T> shifted = bits<T>(scaled) - N::root_half;
     const Integers<T> e = shifted >> N::mantissa_bits;
     const Vector<T> m = reinterpret_cast<Vector<T>>((shifted & N::mantissa_mask) + N::root_half);
-    const Vector<T> exponent = reinterpret_cast<Vector<T>>(e + N::magic_bits) - N::round_magic - (tiny ? broadcast<T>(N::rescale_bits) : broadcast<T>(0));
+    const Vector<T> exponent =
+        reinterpret_cast<Vector<T>>(e + N::magic_bits) - N::round_magic - (tiny ? broadcast<T>(N::rescale_bits) : broadcast<T>(0));
     const Vector<T> f = m - T{1};
     const Vector<T> s = f / (f + T{2});
     const Vector<T> z = s * s;
@@ -218,7 +220,8 @@ struct Angle {
     const Wide shifted = wide * two_over_pi + N::round_magic;
     const Wide n = shifted - N::round_magic;
     const Wide r = (wide - n * half_pi[0]) - n * half_pi[1];
-    return {__builtin_convertvector(r, FloatVector), __builtin_convertvector(reinterpret_cast<WideIntegers>(shifted) - N::magic_bits, Integers<float>)};
+    return {__builtin_convertvector(r, FloatVector),
+            __builtin_convertvector(reinterpret_cast<WideIntegers>(shifted) - N::magic_bits, Integers<float>)};
 }
 
 template <class T>
@@ -281,14 +284,15 @@ template <class T>
     return with_sign_of<T>(e / (e + T{2}), x);
 }
 
-// e^(x^2) (1 - erf x) as a polynomial in 2 / (2 + x) - middle, interpolated at Chebyshev points on [1, 4] and [1, 6]; relative errors 9e-10, 3e-16.
+// e^(x^2) (1 - erf x) as a polynomial in 2 / (2 + x) - middle, interpolated at Chebyshev points on [1, 4] and [1, 6]; relative errors
+// 9e-10, 3e-16.
 constexpr double erfc_middle_float = 0.5, erfc_middle_double = 0.45833333333333333333;
-constexpr float erfc_float[] = {0.255395676251903354F,  0.854371695228686042F,  0.966632844362897812F,  0.631828186180267935F,
-                                 0.0597142616208481559F, -0.223835373235198642F, -0.0535417583135107701F, 0.120852433163171017F};
-constexpr double erfc_double[] = {0.221429540229931835,   0.777089126596919896,   0.888435542596118423,   0.618078370241265682,
-                                  0.104649676568714723,   -0.205861742325997549,  -0.0897788762338268926, 0.11621381299821865,
+constexpr float erfc_float[] = {0.255395676251903354F,  0.854371695228686042F,  0.966632844362897812F,   0.631828186180267935F,
+                                0.0597142616208481559F, -0.223835373235198642F, -0.0535417583135107701F, 0.120852433163171017F};
+constexpr double erfc_double[] = {0.221429540229931835,   0.777089126596919896,   0.888435542596118423,    0.618078370241265682,
+                                  0.104649676568714723,   -0.205861742325997549,  -0.0897788762338268926,  0.11621381299821865,
                                   0.0460736288458640818,  -0.0947548298248593367, -0.00385501836310450706, 0.0817994412234516854,
-                                  -0.0392822607496587277, -0.0535290851570932705, 0.0633698055982603297,  0.00730113499585691705};
+                                  -0.0392822607496587277, -0.0535290851570932705, 0.0633698055982603297,   0.00730113499585691705};
 
 template <class T>
 [[gnu::always_inline]] inline Vector<T> error_function(Vector<T> x) {
@@ -303,10 +307,8 @@ template <class T>
     size = size > N::erf_highest ? broadcast<T>(N::erf_highest) : size;
     const Vector<T> t = T{2} / (size + T{2}) - static_cast<T>(is_float ? erfc_middle_float : erfc_middle_double);
     Vector<T> g;
-    if constexpr (is_float)
-        g = polynomial<T, 0, 7>(erfc_float, t);
-    else
-        g = polynomial<T, 0, 15>(erfc_double, t);
+    if constexpr (is_float) g = polynomial<T, 0, 7>(erfc_float, t);
+    else g = polynomial<T, 0, 15>(erfc_double, t);
     const Vector<T> far = with_sign_of<T>(T{1} - exponential<T>(-size * size) * g, x);
     return size < T{1} ? near : far;
 }
@@ -337,8 +339,8 @@ template <class T, class F>
     for (int k = 0; i + k < count; ++k) y[i + k] = rest[k];
 }
 
-/// n-th derivative f_n of sin(x)/x: x f_n = sin^(n)(x) - n f_(n-1) above x = 1 + n/e (below, it would multiply errors by up to n!/x^n), and there
-/// the series f_n = sum over k >= n/2 of (-1)^k x^(2k-n) / ((2k+1) (2k-n)!). For n = 0 the first form serves all but x = 0.
+/// n-th derivative f_n of sin(x)/x: x f_n = sin^(n)(x) - n f_(n-1) above x = 1 + n/e (below, it would multiply errors by up to n!/x^n), and
+/// there the series f_n = sum over k >= n/2 of (-1)^k x^(2k-n) / ((2k+1) (2k-n)!). For n = 0 the first form serves all but x = 0.
 template <class T>
 void sinc_derivative(int n, const T* x, T* y, std::int64_t count) {
     constexpr int most_terms = 64;
@@ -347,7 +349,7 @@ void sinc_derivative(int n, const T* x, T* y, std::int64_t count) {
     const int first = (n + 1) / 2;
     const int wanted = Numbers<T>::sinc_terms + n / 2;
     const int terms = n == 0 ? 1 : (wanted < most_terms ? wanted : most_terms);
-    double inverse_factorial = 1;               // 1 / (2k-n)!
+    double inverse_factorial = 1;  // 1 / (2k-n)!
     for (int k = 0; k < terms; ++k) {
         const int degree = 2 * (first + k) - n;
         if (degree >= 2) inverse_factorial /= static_cast<double>(degree) * (degree - 1);
@@ -395,23 +397,38 @@ template <class T>
 void apply(const FunctionCode& function, const T* x, T* y, std::int64_t count) {
     using V = Vector<T>;
     switch (static_cast<FunctionKind>(function.kind)) {
-        case FunctionKind::exp: return each_vector<T>(x, y, count, [](V v) { return exponential<T>(v); });
-        case FunctionKind::log: return each_vector<T>(x, y, count, [](V v) { return logarithm<T>(v); });
-        case FunctionKind::sin: return each_vector<T>(x, y, count, [](V v) { return sine_cosine<T>(v).sine; });
-        case FunctionKind::cos: return each_vector<T>(x, y, count, [](V v) { return sine_cosine<T>(v).cosine; });
-        case FunctionKind::tanh: return each_vector<T>(x, y, count, [](V v) { return hyperbolic_tangent<T>(v); });
-        case FunctionKind::sigmoid: return each_vector<T>(x, y, count, [](V v) { return sigmoid<T>(v); });
-        case FunctionKind::silu: return each_vector<T>(x, y, count, [](V v) { return v * sigmoid<T>(v); });
+        case FunctionKind::exp:
+            return each_vector<T>(x, y, count, [](V v) { return exponential<T>(v); });
+        case FunctionKind::log:
+            return each_vector<T>(x, y, count, [](V v) { return logarithm<T>(v); });
+        case FunctionKind::sin:
+            return each_vector<T>(x, y, count, [](V v) { return sine_cosine<T>(v).sine; });
+        case FunctionKind::cos:
+            return each_vector<T>(x, y, count, [](V v) { return sine_cosine<T>(v).cosine; });
+        case FunctionKind::tanh:
+            return each_vector<T>(x, y, count, [](V v) { return hyperbolic_tangent<T>(v); });
+        case FunctionKind::sigmoid:
+            return each_vector<T>(x, y, count, [](V v) { return sigmoid<T>(v); });
+        case FunctionKind::silu:
+            return each_vector<T>(x, y, count, [](V v) { return v * sigmoid<T>(v); });
         case FunctionKind::softplus:
-            return each_vector<T>(x, y, count, [](V v) { return (v > T{0} ? v : broadcast<T>(0)) + logarithm_of_one_plus<T>(exponential<T>(-magnitude<T>(v))); });
-        case FunctionKind::erf: return each_vector<T>(x, y, count, [](V v) { return error_function<T>(v); });
-        case FunctionKind::absolute: return each_vector<T>(x, y, count, [](V v) { return magnitude<T>(v); });
+            return each_vector<T>(x, y, count, [](V v) {
+                return (v > T{0} ? v : broadcast<T>(0)) + logarithm_of_one_plus<T>(exponential<T>(-magnitude<T>(v)));
+            });
+        case FunctionKind::erf:
+            return each_vector<T>(x, y, count, [](V v) { return error_function<T>(v); });
+        case FunctionKind::absolute:
+            return each_vector<T>(x, y, count, [](V v) { return magnitude<T>(v); });
         case FunctionKind::sign:
             return each_vector<T>(x, y, count, [](V v) { return v > T{0} ? broadcast<T>(1) : v < T{0} ? broadcast<T>(-1) : v * T{0}; });
-        case FunctionKind::relu: return each_vector<T>(x, y, count, [](V v) { return v < T{0} ? broadcast<T>(0) : v; });
-        case FunctionKind::step: return each_vector<T>(x, y, count, [](V v) { return v > T{0} ? broadcast<T>(1) : broadcast<T>(0); });
-        case FunctionKind::power: return power<T>(function.parameter, x, y, count);
-        case FunctionKind::sinc: return sinc_derivative<T>(static_cast<int>(function.parameter), x, y, count);
+        case FunctionKind::relu:
+            return each_vector<T>(x, y, count, [](V v) { return v < T{0} ? broadcast<T>(0) : v; });
+        case FunctionKind::step:
+            return each_vector<T>(x, y, count, [](V v) { return v > T{0} ? broadcast<T>(1) : broadcast<T>(0); });
+        case FunctionKind::power:
+            return power<T>(function.parameter, x, y, count);
+        case FunctionKind::sinc:
+            return sinc_derivative<T>(static_cast<int>(function.parameter), x, y, count);
     }
 }
 

@@ -1,5 +1,5 @@
-// The interpreter of lanes tapes. A tile is eight vectors of rows, so that reading an instruction costs little and sums have eight independent
-// accumulators. Rows are transposed on the way in and out, four (float64: two) numbers of every row at a time.
+// The interpreter of lanes tapes. A tile is eight vectors of rows, so that reading an instruction costs little and sums have eight
+// independent accumulators. Rows are transposed on the way in and out, four (float64: two) numbers of every row at a time.
 #include "run/kernels/lanes.hpp"
 
 #include "run/simd.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int tile_vectors = 8;
 template <class T>
-constexpr int tile = tile_vectors * lanes_of<T>;
+constexpr int tile = tile_vectors* lanes_of<T>;
 
 // ---- transposition ----
 // Blocks of `block` numbers (16 bytes) of as many rows; with registers of 32 bytes and more two blocks of rows side by side.
@@ -55,7 +55,9 @@ template <class T>
     __builtin_memcpy(to, &v, sizeof v);
 }
 #if defined(CLEBSCH_ISA_AVX512) || defined(CLEBSCH_ISA_AVX2)
-[[gnu::always_inline]] inline BlockVector<float> joined(FloatHalf a, FloatHalf b) { return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7); }
+[[gnu::always_inline]] inline BlockVector<float> joined(FloatHalf a, FloatHalf b) {
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
+}
 [[gnu::always_inline]] inline BlockVector<double> joined(DoubleHalf a, DoubleHalf b) { return __builtin_shufflevector(a, b, 0, 1, 2, 3); }
 [[gnu::always_inline]] inline FloatHalf half(BlockVector<float> v, int which) {
     return which == 0 ? __builtin_shufflevector(v, v, 0, 1, 2, 3) : __builtin_shufflevector(v, v, 4, 5, 6, 7);
@@ -77,8 +79,10 @@ template <class V>
 /// 4 x 4 (2 x 2) numbers, in every half by itself; its own inverse.
 [[gnu::always_inline]] inline void transpose(BlockVector<float>* v) {
 #if defined(CLEBSCH_ISA_AVX512) || defined(CLEBSCH_ISA_AVX2)
-    const BlockVector<float> a = __builtin_shufflevector(v[0], v[1], 0, 8, 1, 9, 4, 12, 5, 13), b = __builtin_shufflevector(v[0], v[1], 2, 10, 3, 11, 6, 14, 7, 15);
-    const BlockVector<float> c = __builtin_shufflevector(v[2], v[3], 0, 8, 1, 9, 4, 12, 5, 13), d = __builtin_shufflevector(v[2], v[3], 2, 10, 3, 11, 6, 14, 7, 15);
+    const BlockVector<float> a = __builtin_shufflevector(v[0], v[1], 0, 8, 1, 9, 4, 12, 5, 13),
+                             b = __builtin_shufflevector(v[0], v[1], 2, 10, 3, 11, 6, 14, 7, 15);
+    const BlockVector<float> c = __builtin_shufflevector(v[2], v[3], 0, 8, 1, 9, 4, 12, 5, 13),
+                             d = __builtin_shufflevector(v[2], v[3], 2, 10, 3, 11, 6, 14, 7, 15);
     v[0] = __builtin_shufflevector(a, c, 0, 1, 8, 9, 4, 5, 12, 13);
     v[1] = __builtin_shufflevector(a, c, 2, 3, 10, 11, 6, 7, 14, 15);
     v[2] = __builtin_shufflevector(b, d, 0, 1, 8, 9, 4, 5, 12, 13);
@@ -116,7 +120,8 @@ struct PointedRows {
     T* operator()(int r) const { return pointers[r] + position; }
 };
 
-/// Loads `numbers` (at most a block) of every row into `to`; rows below `whole` may be read as whole blocks, those from `rows` on repeat the last.
+/// Loads `numbers` (at most a block) of every row into `to`; rows below `whole` may be read as whole blocks, those from `rows` on repeat
+/// the last.
 template <class T, class Rows>
 [[gnu::always_inline]] inline void load_block(const Rows& row, T* const* to, int numbers, int whole, int rows) {
     constexpr int n = block<T>, step = n * halves;
@@ -138,7 +143,8 @@ template <class T, class Rows>
 
 /// `count` numbers at `position` of the rows from `first` on, of which `rows` exist.
 template <class T>
-void load_rows(const LanesArray<T>& array, std::int64_t position, int count, const std::int32_t* slots, T* scratch, std::int64_t first, int rows) {
+void load_rows(const LanesArray<T>& array, std::int64_t position, int count, const std::int32_t* slots, T* scratch, std::int64_t first,
+               int rows) {
     constexpr int n = block<T>;
     for (int begin = 0; begin < count; begin += n) {
         const int numbers = count - begin < n ? count - begin : n;
@@ -168,10 +174,18 @@ template <class T, class Rows>
         T* to = row(r + k) + begin;
         const char* from = reinterpret_cast<const char*>(&v[k % n]) + 16 * (k / n);
         switch (numbers) {
-            case 1: __builtin_memcpy(to, from, sizeof(T)); break;
-            case 2: __builtin_memcpy(to, from, 2 * sizeof(T)); break;
-            case 3: __builtin_memcpy(to, from, 3 * sizeof(T) <= 16 ? 3 * sizeof(T) : 16); break;
-            default: __builtin_memcpy(to, from, 16); break;
+            case 1:
+                __builtin_memcpy(to, from, sizeof(T));
+                break;
+            case 2:
+                __builtin_memcpy(to, from, 2 * sizeof(T));
+                break;
+            case 3:
+                __builtin_memcpy(to, from, 3 * sizeof(T) <= 16 ? 3 * sizeof(T) : 16);
+                break;
+            default:
+                __builtin_memcpy(to, from, 16);
+                break;
         }
     }
 }
@@ -233,17 +247,17 @@ template <bool add, class T, class Rows>
             BlockVector<T> v[n] = {};
             block_at(begin, v);
             const int numbers = count - begin < n ? count - begin : n;
-            if constexpr (add)
-                add_part<T>(v, numbers, row, r, begin, here);
-            else
-                store_part<T>(v, numbers, row, r, begin, here);
+            if constexpr (add) add_part<T>(v, numbers, row, r, begin, here);
+            else store_part<T>(v, numbers, row, r, begin, here);
         }
     }
 }
 
 template <class T>
-void store_rows(const LanesArray<T>& array, std::int64_t position, int count, const std::int32_t* slots, const T* scratch, std::int64_t first, int rows) {
-    if (array.pointers == nullptr) return store_blocks<false>(StridedRows<T>{array.base + first * array.stride + position, array.stride}, count, slots, scratch, rows);
+void store_rows(const LanesArray<T>& array, std::int64_t position, int count, const std::int32_t* slots, const T* scratch,
+                std::int64_t first, int rows) {
+    if (array.pointers == nullptr)
+        return store_blocks<false>(StridedRows<T>{array.base + first * array.stride + position, array.stride}, count, slots, scratch, rows);
     const PointedRows<T> pointed{array.pointers + first, position};
     if (array.add) return store_blocks<true>(pointed, count, slots, scratch, rows);
     store_blocks<false>(pointed, count, slots, scratch, rows);
@@ -305,11 +319,13 @@ template <class T>
 }
 
 template <class T>
-void execute(const LanesTape& tape, const std::int32_t* at, const T* constants, const LanesArray<T>* arrays, T* scratch, std::int64_t first, int rows) {
+void execute(const LanesTape& tape, const std::int32_t* at, const T* constants, const LanesArray<T>* arrays, T* scratch, std::int64_t first,
+             int rows) {
     const auto slot = [&](std::int32_t number) { return scratch + static_cast<std::int64_t>(number) * tile<T>; };
     while (true) {
         switch (static_cast<LanesOp>(*at)) {
-            case LanesOp::end: return;
+            case LanesOp::end:
+                return;
             case LanesOp::load:
                 load_rows(arrays[at[1]], at[2], at[3], at + 4, scratch, first, rows);
                 at += 4 + at[3];
@@ -335,7 +351,9 @@ void execute(const LanesTape& tape, const std::int32_t* at, const T* constants, 
                 }
                 break;
             }
-            case LanesOp::combine: at = combine<T>(at, constants, scratch); break;
+            case LanesOp::combine:
+                at = combine<T>(at, constants, scratch);
+                break;
             case LanesOp::function:
                 apply_function(tape.functions[at[1]], slot(at[3]), slot(at[2]), tile<T>);
                 at += 4;
