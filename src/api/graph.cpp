@@ -21,6 +21,9 @@ using api::require;
 /// The structures of a batch, from flat arrays.
 std::vector<Structure> structures_of(const clebsch_graph_options& options) {
     if (options.atoms < 0) fail("atoms: expected a number >= 0, got " + std::to_string(options.atoms));
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(options.atoms, std::int64_t{3 * sizeof(double)}, &bytes))
+        fail("atoms: the positions of " + std::to_string(options.atoms) + " atoms exceed 2^63 bytes");
     if (options.atoms > 0) require(options.positions, "positions");
     if (options.structures < 1) fail("structures: expected at least 1, got " + std::to_string(options.structures));
     if (options.structure == nullptr && options.structures != 1 && options.atoms > 0)

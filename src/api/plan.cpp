@@ -103,6 +103,10 @@ void check_reference_buffer(const Buffer& buffer, const api::OperandFacts& facts
     if (buffer.rows != rows) fail(facts.name + ": expected " + std::to_string(rows) + " rows, got " + std::to_string(buffer.rows));
     if (buffer.row_stride != 0 && buffer.row_stride < facts.row_size)
         fail(facts.name + ": expected a row stride of at least " + std::to_string(facts.row_size) + ", got " + std::to_string(buffer.row_stride));
+    const std::int64_t stride = buffer.row_stride == 0 ? facts.row_size : buffer.row_stride;
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(stride, std::int64_t{sizeof(double)}, &bytes) || __builtin_mul_overflow(bytes, rows, &bytes))
+        fail(facts.name + ": " + std::to_string(rows) + " rows with a stride of " + std::to_string(stride) + " exceed 2^63 bytes");
     if (rows > 0 && facts.row_size > 0) require(buffer.data, facts.name.c_str());
 }
 
@@ -110,7 +114,10 @@ ReferenceInputs reference_inputs(const clebsch_operation& operation, const Buffe
     ReferenceInputs inputs;
     if (call.rows.size() != operation.spaces.size())
         fail("rows: expected one number per space (" + std::to_string(operation.spaces.size()) + "), got " + std::to_string(call.rows.size()));
-    for (std::size_t s = 0; s < operation.spaces.size(); ++s) inputs.rows[operation.spaces[s]] = call.rows[s];
+    for (std::size_t s = 0; s < operation.spaces.size(); ++s) {
+        if (call.rows[s] < 0) fail("row space '" + operation.spaces[s] + "': expected at least 0 rows, got " + std::to_string(call.rows[s]));
+        inputs.rows[operation.spaces[s]] = call.rows[s];
+    }
     for (std::size_t i = 0; i < operation.indices.size(); ++i) {
         const IndexBuffer& buffer = call.indices[i];
         const api::IndexFacts& facts = operation.indices[i];

@@ -23,11 +23,38 @@ clebsch_status status_of(ErrorKind kind) {
     return CLEBSCH_INTERNAL_ERROR;
 }
 
+/// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none. Overlong forms and surrogates are not told apart.
+std::size_t character_size(std::string_view text) {
+    const auto first = static_cast<unsigned char>(text.front());
+    const std::size_t size = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+    if (size > text.size()) return 0;
+    for (std::size_t i = 1; i < size; ++i)
+        if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
+    return size;
+}
+
+/// Messages quote what the caller gave, which may be any bytes; what is promised is UTF-8. Other bytes become \xNN.
+std::string valid_utf8(std::string_view text) {
+    constexpr const char* digits = "0123456789abcdef";
+    std::string result;
+    while (!text.empty()) {
+        const std::size_t size = character_size(text);
+        if (size == 0) {
+            const auto byte = static_cast<unsigned char>(text.front());
+            result += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+        } else {
+            result += text.substr(0, size);
+        }
+        text.remove_prefix(size == 0 ? 1 : size);
+    }
+    return result;
+}
+
 }  // namespace
 
 clebsch_status failed(clebsch_status status, std::string_view message) noexcept {
     try {
-        last_error.assign(message);
+        last_error = valid_utf8(message);
     } catch (...) {
         last_error.clear();
     }
