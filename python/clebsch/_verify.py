@@ -38,7 +38,7 @@ class Verification:
 
 
 def operation_of(module: Any, signs: str = "e3nn-0.5") -> Operation:
-    """The operation an e3nn module computes: o3.TensorProduct and its subclasses, o3.Linear (default instructions), o3.SphericalHarmonics.
+    """The operation an e3nn module computes: o3.TensorProduct and its subclasses, o3.Linear, o3.SphericalHarmonics.
 
     The module's own coefficients (`instruction.path_weight`) are taken, so that variances and path weights need no second look.
     """
@@ -54,8 +54,15 @@ def operation_of(module: Any, signs: str = "e3nn-0.5") -> Operation:
         if fan_in or getattr(module, "bias_numel", 0):
             raise UnsupportedError("Linear with f_in, f_out or biases: compare with clebsch.build('linear', ...)")
         return build(
-            "linear", in_=module.irreps_in, out=module.irreps_out, weights="shared" if module.shared_weights else "per_row"
+            "linear",
+            in_=module.irreps_in,
+            out=module.irreps_out,
+            instructions="; ".join(f"{ins.i_in},{ins.i_out}" for ins in _linear_paths(module)),
+            path_normalization=_linear_normalization(module),
+            weights="shared" if module.shared_weights else "per_row",
         )
+    if "TensorSquare" in kind:
+        raise UnsupportedError("TensorSquare: compare with clebsch.build('tensor_square', ...)")
     if "TensorProduct" in kind:
         instructions = "; ".join(
             f"{ins.i_in1},{ins.i_in2},{ins.i_out},{ins.connection_mode},{'weighted' if ins.has_weight else 'plain'},"
@@ -76,6 +83,26 @@ def operation_of(module: Any, signs: str = "e3nn-0.5") -> Operation:
     raise UnsupportedError(
         f"verify: expected an e3nn TensorProduct, Linear or SphericalHarmonics (or a subclass), got {type(module).__name__}"
     )
+
+
+def _linear_paths(module: Any) -> list[Any]:
+    return [ins for ins in module.instructions if ins.i_in >= 0]  # -1: a bias
+
+
+def _linear_normalization(module: Any) -> str:
+    """The path normalisation that gives the module's path weights: e3nn does not keep its name."""
+    for name in ("element", "path"):
+        for ins in _linear_paths(module):
+            same = [other for other in _linear_paths(module) if other.i_out == ins.i_out]
+            fan = {
+                "element": sum(module.irreps_in[other.i_in].mul for other in same),
+                "path": len(same) * module.irreps_in[ins.i_in].mul,
+            }[name]
+            if fan and abs(float(ins.path_weight) ** 2 * fan - 1) > 1e-9:
+                break
+        else:
+            return name
+    raise UnsupportedError("Linear with path weights that neither normalisation gives: compare with clebsch.build('linear', ...)")
 
 
 def verify(module: Any, rows: int = 7, seed: int = 0, bound: float = 1e-10) -> Verification:
@@ -115,8 +142,15 @@ def verify(module: Any, rows: int = 7, seed: int = 0, bound: float = 1e-10) -> V
         elif values < 1e-6:
             notes.append("differences of float32 size: was the module built under torch.set_default_dtype(torch.float64)?")
     names = list(tensors)
-    gradients = torch.autograd.grad(expected, list(tensors.values()), torch.from_numpy(cotangent))
-    ours = operation.vjp(*names)(**arrays, **{f"{output.name}_cotangent": cotangent})
+    if expected.requires_grad:
+        found = torch.autograd.grad(expected, list(tensors.values()), torch.from_numpy(cotangent), allow_unused=True)
+    else:  # a module without paths: zeros that depend on nothing
+        found = [None] * len(names)
+    gradients = [torch.zeros_like(x) if gradient is None else gradient for x, gradient in zip(tensors.values(), found, strict=True)]
+    derivative = operation.vjp(*names)
+    needed = {operand.name for operand in derivative.inputs}
+    given = {**arrays, f"{output.name}_cotangent": cotangent}
+    ours = derivative(dict.fromkeys(derivative.spaces, rows), **{name: given[name] for name in needed})
     if len(names) == 1:
         ours = {f"{names[0]}_gradient": ours}
     differences = {

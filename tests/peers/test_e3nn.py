@@ -122,3 +122,21 @@ def test_verify_sees_a_difference() -> None:
     assert report.values == pytest.approx(0.5)
     with pytest.raises(NotImplementedError, match="BatchNorm"):
         clebsch.verify(torch.nn.BatchNorm1d(3))
+
+
+@pytest.mark.parametrize("path_normalization", ["element", "path"])
+@pytest.mark.parametrize("instructions", [None, [(0, 0), (3, 1), (2, 0)]])
+def test_linear_with_paths_of_unlike_widths(path_normalization: str, instructions: list | None) -> None:
+    options = {"path_normalization": path_normalization, "instructions": instructions, "internal_weights": False}
+    assert_agrees(o3.Linear("5x0e+3x1o+2x0e+1x1o", "4x0e+2x1o", shared_weights=True, **options))
+
+
+@pytest.mark.parametrize("irreps", [("1x2e", "2x0e"), ("2x0o", "0x0e+1x1o")])
+def test_modules_without_paths_are_zero(irreps: tuple[str, str]) -> None:
+    assert_agrees(o3.Linear(*irreps, internal_weights=False, shared_weights=True))
+    assert_agrees(o3.FullyConnectedTensorProduct(irreps[0], "1x0e", irreps[1], internal_weights=False, shared_weights=True))
+
+
+def test_a_tensor_square_is_refused_with_what_to_do() -> None:
+    with pytest.raises(clebsch.UnsupportedError, match="tensor_square"):
+        clebsch.verify(o3.TensorSquare("2x1o"))
