@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -268,8 +269,11 @@ void add_structure(const Structure& structure, const std::string& name, const Ne
 }  // namespace
 
 Graph build_graph(std::span<const Structure> structures, const NeighbourOptions& options) {
-    if (!(options.cutoff > 1e-50 && options.cutoff < 1e50))
-        fail("neighbour list: expected a positive, finite cutoff, got " + std::to_string(options.cutoff));
+    if (!(options.cutoff > 1e-50 && options.cutoff < 1e50)) {
+        char number[32];
+        std::snprintf(number, sizeof number, "%g", options.cutoff);
+        fail(std::string("neighbour list: expected a positive, finite cutoff (1e-50 to 1e50), got ") + number);
+    }
     if (options.edge_limit < 0) fail("neighbour list: the edge limit is negative");
     Graph graph;
     graph.offsets.push_back(0);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "algebra/irreps.hpp"
+#include "base/error.hpp"
 #include "tool/command.hpp"
 #include "tool/report.hpp"
 
@@ -71,6 +72,7 @@ int run(const Arguments& arguments) {
     Report report;
     const Irreps first(arguments.first);
     if (arguments.second.empty()) {
+        if (!arguments.keep.empty()) fail("--keep: expected a second list of irreps, whose products it chooses from");
         describe(report, first);
     } else {
         const Irreps second(arguments.second), keep(arguments.keep);

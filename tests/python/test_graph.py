@@ -65,3 +65,9 @@ def test_one_atom_and_no_atoms() -> None:
 def test_bad_structures_are_refused(arguments: dict) -> None:
     with pytest.raises(ValueError, match="^(positions|cell|neighbour list|structure|periodic)"):
         clebsch.neighbor_graph(**arguments)
+
+
+@pytest.mark.parametrize("cutoff", [1e-300, 1e300, np.nan, -2.5])
+def test_a_bad_cutoff_is_named_as_it_was_given(cutoff: float) -> None:
+    with pytest.raises(clebsch.ClebschError, match=f"cutoff.* got {cutoff:g}$".replace("+", r"\+")):
+        clebsch.neighbor_graph(np.zeros((1, 3)), cutoff)
