@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <compare>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,10 +22,9 @@ struct Vector {
     std::vector<std::string> via;
     int operand = 0;  ///< of the node at hand; not part of what the vector is
 
-    friend bool operator==(const Vector& a, const Vector& b) { return (a <=> b) == 0; }
-    friend std::strong_ordering operator<=>(const Vector& a, const Vector& b) {
-        return std::tie(a.value, a.segment, a.kind, a.via) <=> std::tie(b.value, b.segment, b.kind, b.via);
-    }
+    auto identity() const { return std::tie(value, segment, kind, via); }
+    friend bool operator==(const Vector& a, const Vector& b) { return a.identity() == b.identity(); }
+    friend bool operator<(const Vector& a, const Vector& b) { return a.identity() < b.identity(); }
 };
 
 /// Which product of vectors a value holds: harmonic(vectors.size()) of them.
@@ -35,7 +33,9 @@ struct ChainKey {
     std::vector<Vector> vectors;        ///< equal ones side by side; a single one stands for its squared length
     std::vector<std::int64_t> extents;  ///< of the channels they share
 
-    friend auto operator<=>(const ChainKey&, const ChainKey&) = default;
+    friend bool operator<(const ChainKey& a, const ChainKey& b) {
+        return std::tie(a.rows, a.vectors, a.extents) < std::tie(b.rows, b.vectors, b.extents);
+    }
     ChainKey prefix(std::size_t length) const {
         return {rows, {vectors.begin(), vectors.begin() + static_cast<std::ptrdiff_t>(length)}, extents};
     }

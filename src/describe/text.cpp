@@ -131,7 +131,12 @@ std::string to_text(const Program& program) {
             for (std::size_t i = 0; i < operands.size(); ++i) {
                 append_name(operands[i].role == Role::output ? results : arguments, value_at(program, apply->arguments[i]).name);
             }
-            nodes += results + " = polynomial " + std::to_string(known->second) + '(' + arguments + ")\n";
+            nodes.append(results)
+                .append(" = polynomial ")
+                .append(std::to_string(known->second))
+                .append("(")
+                .append(arguments)
+                .append(")\n");
         } else {
             const auto& function = std::get<FunctionNode>(node);
             nodes += name_text(value_at(program, function.output).name) + " = " + to_text(function.function) + '(' +

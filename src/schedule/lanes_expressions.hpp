@@ -14,8 +14,9 @@ class LanesExpressions {
     struct Term {
         double coefficient = 0;
         std::vector<int> factors;  ///< expressions, sorted
-        friend bool operator==(const Term&, const Term&) = default;
-        friend auto operator<=>(const Term&, const Term&) = default;
+        friend bool operator<(const Term& a, const Term& b) {
+            return std::tie(a.coefficient, a.factors) < std::tie(b.coefficient, b.factors);
+        }
     };
     enum class Kind : std::uint8_t { load, sum, product, function };
     struct Expression {
