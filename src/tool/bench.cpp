@@ -117,7 +117,7 @@ class Bench {
         for (const Problem& problem : problems) measure(problem, graph, names, table);
         if (fallbacks_ > 0)
             report_.note(std::to_string(fallbacks_) + (fallbacks_ == 1 ? " pass uses" : " passes use") +
-                         " the general kernel, which is slow: please report which.");
+                         " the general kernel, which a problem people measure should never need: please report it.");
         report_.note(
             "spread: distance between the quartiles over the median. GB/s: every array once. limit: the longer of bytes over the copy "
             "bandwidth and multiply-adds over "
@@ -126,7 +126,7 @@ class Bench {
         if (!arguments_.svg.empty())
             write_file(arguments_.svg, roofline_svg("Clebsch on " + machine_name(), subtitle(), measured_.peaks, points_));
         report_.print(arguments_.json);
-        return exit_done;
+        return fallbacks_ > 0 && arguments_.family.empty() ? exit_check_failed : exit_done;
     }
 
  private:
