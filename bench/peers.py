@@ -355,7 +355,7 @@ def linear(rows: int = 2000) -> dict[str, Any]:
 
 
 def contraction(mace_python: str | None, nodes: int = 200) -> dict[str, Any]:
-    """Symmetric contraction, correlation 3, 128 channels, 0e+1o+2e+3o to 0e+1o: us per node. mace-torch runs in an environment of its own."""
+    """Symmetric contraction, correlation 3, 128 channels, 0e+1o+2e+3o to 0e+1o: us per node. mace-torch has its own environment."""
     import clebsch
     import numpy as np
 
@@ -425,7 +425,7 @@ def report(result: dict[str, Any], target: dict[str, float]) -> None:
 
 
 def workers(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Runs this file once per problem (and once more with malloc keeping memory, for e3nn's convolutions), one core, and collects results."""
+    """Runs this file once per problem, and again with malloc keeping memory where that helps e3nn; one core; collects results."""
     problems = [
         *(f"convolution:{name}" for name in CONVOLUTIONS),
         "tetris:shared",

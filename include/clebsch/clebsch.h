@@ -140,7 +140,7 @@ typedef struct clebsch_plan_options {
 /// `options` may be NULL: the defaults.
 CLEBSCH_API clebsch_status clebsch_plan_prepare(const clebsch_operation* operation, const clebsch_plan_options* options, clebsch_plan** plan);
 CLEBSCH_API void clebsch_plan_destroy(clebsch_plan* plan);
-/// Which kernels take which paths and why, flops, bytes, and the predicted limit for the given peaks (0: not known).
+/// Which kernels take which paths and why; multiply-adds, bytes and the predicted limit of one row of every space for the given peaks (0: not known).
 CLEBSCH_API clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double copy_gigabytes_per_second, double fma_gigaflops, char** text);
 /// Scratch bytes of a launch with these rows per space (clebsch_operation_space order) when at most `threads` tasks run at once
 /// (0: as many as the library's pool has).

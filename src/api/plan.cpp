@@ -9,6 +9,7 @@
 #include "run/plan.hpp"
 #include "run/program_plan.hpp"
 #include "schedule/cpu_target.hpp"
+#include "schedule/estimate.hpp"
 
 struct clebsch_plan {
     std::variant<clebsch::PolynomialPlan, clebsch::ProgramPlan> value;
@@ -157,9 +158,13 @@ clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double copy_gigaby
     return guarded([&] {
         require(plan, "plan");
         require(text, "text");
-        std::string result = std::visit([](const auto& value) { return value.explain(); }, plan->value);
-        (void)copy_gigabytes_per_second;
-        (void)fma_gigaflops;
+        const Peaks peaks{.copy_bytes_per_second = copy_gigabytes_per_second * 1e9, .multiply_adds_per_second = fma_gigaflops * 0.5e9};
+        const std::string result = std::visit(
+            [&](const auto& value) {
+                const std::vector<std::int64_t> one_row(value.spaces().size(), 1);
+                return value.explain() + "with one row of every space: " + explain_limit(value.work(one_row), peaks) + "\n";
+            },
+            plan->value);
         *text = api::copy_text(result);
     });
 }
