@@ -178,6 +178,7 @@ class Scheduler {
     /// Entries up to a common factor: rounded far below float64's needs, far above its noise.
     static std::vector<std::tuple<int, int, std::vector<int>, int, std::int64_t>> shape_key(const std::vector<FoldEntry>& entries) {
         std::vector<std::tuple<int, int, std::vector<int>, int, std::int64_t>> key;
+        key.reserve(entries.size());
         for (const FoldEntry& entry : entries)
             key.emplace_back(entry.k, entry.i, entry.numbers, entry.target, std::llround(std::ldexp(entry.value / entries[0].value, 46)));
         return key;
@@ -262,6 +263,7 @@ class Scheduler {
             return std::tuple{key_of(term.row), key_of(term.factor), term.factor.scale};
         });
         std::vector<std::tuple<std::pair<int, std::int64_t>, FactorKey, double>> key;
+        key.reserve(terms.size());
         for (const FoldBlendTerm& term : terms) key.emplace_back(key_of(term.row), key_of(term.factor), term.factor.scale);
         const auto [at, is_new] = blend_at_.try_emplace(key, static_cast<int>(program_.blends.size()));
         if (is_new) program_.blends.push_back({components, channels, std::move(terms)});

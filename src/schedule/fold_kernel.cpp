@@ -173,7 +173,7 @@ class Packed {
         double value;
     };
     /// Terms by target, targets with equally many terms together.
-    void pack_terms(std::vector<Term> terms, int& classes, int& first_class, int& first_target, int& first_term) {
+    void pack_terms(const std::vector<Term>& terms, int& classes, int& first_class, int& first_target, int& first_term) {
         std::map<int, std::vector<Term>> of_target;
         for (const Term& term : terms) of_target[term.target].push_back(term);
         std::map<std::size_t, std::vector<int>> of_size;
@@ -208,7 +208,7 @@ class Packed {
             terms.push_back({target, slot_of(entry.numbers), 0, entry.value});
             has_term[static_cast<std::size_t>(target)] = true;
         }
-        pack_terms(std::move(terms), matrix.classes, matrix.first_class, matrix.first_target, matrix.first_term);
+        pack_terms(terms, matrix.classes, matrix.first_class, matrix.first_target, matrix.first_term);
         matrix.first_zero = static_cast<int>(targets_.size());
         for (std::size_t target = 0; target < has_term.size() && !plan.diagonal; ++target)
             if (!has_term[target]) targets_.push_back(static_cast<int>(target));
@@ -232,7 +232,7 @@ class Packed {
             const int at = plan.diagonal ? 0 : position(swap ? entry.i : entry.k, swap ? entry.k : entry.i, reduce);
             terms.push_back({entry.target, at, slot_of(entry.numbers), entry.value * plan.factor.scale});
         }
-        pack_terms(std::move(terms), reduce.classes, reduce.first_class, reduce.first_target, reduce.first_term);
+        pack_terms(terms, reduce.classes, reduce.first_class, reduce.first_target, reduce.first_term);
         reduces_.push_back(reduce);
     }
 
