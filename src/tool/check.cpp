@@ -66,7 +66,8 @@ ReferenceArray rotated(const Argument& argument, const ReferenceArray& numbers, 
                     for (int i = 0; i < n; ++i) {
                         long double sum = 0;
                         for (int j = 0; j < n; ++j)
-                            sum += static_cast<long double>(d[static_cast<std::size_t>(i * n + j)]) *
+                            sum += static_cast<long double>(
+                                       d[static_cast<std::size_t>(i) * static_cast<std::size_t>(n) + static_cast<std::size_t>(j)]) *
                                    numbers[static_cast<std::size_t>(first + j * component_step)];
                         result[static_cast<std::size_t>(first + i * component_step)] = sum;
                     }

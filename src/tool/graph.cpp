@@ -25,7 +25,7 @@ std::string periodic_text(const Structure& structure) {
     return text.empty() ? "open" : text;
 }
 
-/// "12xO 24xH": species in the order of first appearance.
+/// "O216 H432": species in the order of first appearance.
 std::string composition(const XyzFrame& frame) {
     std::vector<std::pair<std::string, int>> counts;
     for (const std::string& species : frame.species) {
@@ -34,6 +34,7 @@ std::string composition(const XyzFrame& frame) {
         else ++found->second;
     }
     std::vector<std::string> words;
+    words.reserve(counts.size());
     for (const auto& [species, count] : counts) words.push_back(species + std::to_string(count));
     return joined(words, " ");
 }
