@@ -2,9 +2,11 @@
 /// Clebsch: E(3)-equivariant operations, described once, derived symbolically, run fast. The C interface (version 0: may still change).
 ///
 /// Conventions of every function here:
-/// - Returns CLEBSCH_OK or a status; `clebsch_last_error()` then gives a message for the calling thread that names the operand, file or argument,
+/// - Returns CLEBSCH_OK or a status; `clebsch_last_error()` then gives a message for the calling thread that names the operand, file or
+/// argument,
 ///   what was expected and what came. No exception, abort or exit crosses this interface.
-/// - Thread safety: every function may be called from any thread. Handles are immutable after creation, so several threads may use one at a time;
+/// - Thread safety: every function may be called from any thread. Handles are immutable after creation, so several threads may use one at a
+/// time;
 ///   destroying a handle while another thread uses it is an error of the caller.
 /// - Ownership: functions with a `handle**` result give a handle the caller must `*_destroy` (NULL is allowed there). `char**` results are
 ///   zero-terminated UTF-8 and are released with `clebsch_free`. `const char*` results belong to the handle and live as long as it.
@@ -64,7 +66,8 @@ CLEBSCH_API clebsch_status clebsch_irreps_sort(const clebsch_irreps* irreps, cle
 /// Merges adjacent equal irreps and drops multiplicity 0.
 CLEBSCH_API clebsch_status clebsch_irreps_simplify(const clebsch_irreps* irreps, clebsch_irreps** simplified);
 
-/// Real coupling coefficients (Wigner 3j), dense, (2 l1 + 1) x (2 l2 + 1) x (2 l3 + 1) doubles. `sign_table`: 5 (e3nn 0.5 and newer) or 4 (e3nn 0.4).
+/// Real coupling coefficients (Wigner 3j), dense, (2 l1 + 1) x (2 l2 + 1) x (2 l3 + 1) doubles. `sign_table`: 5 (e3nn 0.5 and newer) or 4
+/// (e3nn 0.4).
 CLEBSCH_API clebsch_status clebsch_wigner_3j(int l1, int l2, int l3, int sign_table, double* coefficients);
 /// Matrix of a 3x3 orthogonal matrix on the irrep (degree, parity), (2l+1) x (2l+1) doubles.
 CLEBSCH_API clebsch_status clebsch_wigner_d(int degree, int parity, const double rotation[9], double* matrix);
@@ -107,7 +110,8 @@ typedef struct clebsch_operand_info {
     int64_t row_size;  ///< numbers per row
     int space;         ///< position of its row space; -1: one row, shared by all
 } clebsch_operand_info;
-#define CLEBSCH_OPERAND_INFO_DEFAULTS {sizeof(clebsch_operand_info), NULL, NULL, 0, 0, 0, 0}
+#define CLEBSCH_OPERAND_INFO_DEFAULTS \
+    { sizeof(clebsch_operand_info), NULL, NULL, 0, 0, 0, 0 }
 
 CLEBSCH_API size_t clebsch_operation_operand_count(const clebsch_operation* operation);
 CLEBSCH_API clebsch_status clebsch_operation_operand(const clebsch_operation* operation, size_t i, clebsch_operand_info* info);
@@ -124,7 +128,8 @@ CLEBSCH_API clebsch_status clebsch_operation_index(const clebsch_operation* oper
 typedef enum clebsch_dtype { CLEBSCH_FLOAT32 = 0, CLEBSCH_FLOAT64 = 1, CLEBSCH_BFLOAT16 = 2, CLEBSCH_FLOAT16 = 3 } clebsch_dtype;
 typedef enum clebsch_index_type { CLEBSCH_INT32 = 0, CLEBSCH_INT64 = 1 } clebsch_index_type;
 
-/// An operation prepared for this machine and for given dtypes. Immutable: many threads may launch one plan at once, each with its own workspace.
+/// An operation prepared for this machine and for given dtypes. Immutable: many threads may launch one plan at once, each with its own
+/// workspace.
 typedef struct clebsch_plan clebsch_plan;
 
 typedef struct clebsch_plan_options {
@@ -135,13 +140,17 @@ typedef struct clebsch_plan_options {
     const char* instruction_set;  ///< NULL: the default one
     const char* kernel;           ///< NULL, or a kernel family ("general", ...) to force, for tests
 } clebsch_plan_options;
-#define CLEBSCH_PLAN_OPTIONS_DEFAULTS {sizeof(clebsch_plan_options), CLEBSCH_FLOAT32, NULL, 0, NULL, NULL}
+#define CLEBSCH_PLAN_OPTIONS_DEFAULTS \
+    { sizeof(clebsch_plan_options), CLEBSCH_FLOAT32, NULL, 0, NULL, NULL }
 
 /// `options` may be NULL: the defaults.
-CLEBSCH_API clebsch_status clebsch_plan_prepare(const clebsch_operation* operation, const clebsch_plan_options* options, clebsch_plan** plan);
+CLEBSCH_API clebsch_status clebsch_plan_prepare(const clebsch_operation* operation, const clebsch_plan_options* options,
+                                                clebsch_plan** plan);
 CLEBSCH_API void clebsch_plan_destroy(clebsch_plan* plan);
-/// Which kernels take which paths and why; multiply-adds, bytes and the predicted limit of one row of every space for the given peaks (0: not known).
-CLEBSCH_API clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double copy_gigabytes_per_second, double fma_gigaflops, char** text);
+/// Which kernels take which paths and why; multiply-adds, bytes and the predicted limit of one row of every space for the given peaks (0:
+/// not known).
+CLEBSCH_API clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double copy_gigabytes_per_second, double fma_gigaflops,
+                                                char** text);
 /// Scratch bytes of a launch with these rows per space (clebsch_operation_space order) when at most `threads` tasks run at once
 /// (0: as many as the library's pool has).
 CLEBSCH_API clebsch_status clebsch_plan_workspace_size(const clebsch_plan* plan, const int64_t* rows, size_t space_count, int threads,
@@ -162,8 +171,8 @@ typedef struct clebsch_index_buffer {
     int64_t count;  ///< must be the rows of the space it maps from
 } clebsch_index_buffer;
 
-/// How to run `count` independent tasks: must return when all are done, call each exactly once (any order, any threads), and make progress with the
-/// calling thread alone. Results do not depend on it.
+/// How to run `count` independent tasks: must return when all are done, call each exactly once (any order, any threads), and make progress
+/// with the calling thread alone. Results do not depend on it.
 typedef struct clebsch_parallel {
     void* context;
     int threads;  ///< the largest number of tasks worth running at once, at least 1
@@ -182,10 +191,11 @@ typedef struct clebsch_call {
     size_t workspace_bytes;
     const clebsch_parallel* parallel;  ///< NULL: the library's pool
 } clebsch_call;
-#define CLEBSCH_CALL_DEFAULTS {sizeof(clebsch_call), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL}
+#define CLEBSCH_CALL_DEFAULTS \
+    { sizeof(clebsch_call), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL }
 
-/// Runs a plan. Outputs are overwritten; rows nothing is added to become zero. Bitwise repeatable for any number of threads. Allocates nothing.
-/// Inputs and outputs must not overlap.
+/// Runs a plan. Outputs are overwritten; rows nothing is added to become zero. Bitwise repeatable for any number of threads. Allocates
+/// nothing. Inputs and outputs must not overlap.
 CLEBSCH_API clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsch_call* call);
 /// The slow evaluator in extended precision that defines what an operation means: float64 buffers only, `workspace` and `parallel` unused.
 CLEBSCH_API clebsch_status clebsch_evaluate_reference(const clebsch_operation* operation, const clebsch_call* call);
@@ -205,7 +215,8 @@ typedef struct clebsch_graph_options {
     int64_t structures;        ///< at least 1
     double cutoff;             ///< edges with length < cutoff
 } clebsch_graph_options;
-#define CLEBSCH_GRAPH_OPTIONS_DEFAULTS {sizeof(clebsch_graph_options), NULL, 0, NULL, NULL, NULL, 1, 0.0}
+#define CLEBSCH_GRAPH_OPTIONS_DEFAULTS \
+    { sizeof(clebsch_graph_options), NULL, 0, NULL, NULL, NULL, 1, 0.0 }
 
 /// Needs the vesin library (pip install vesin); see clebsch_set_vesin_library.
 CLEBSCH_API clebsch_status clebsch_graph_build(const clebsch_graph_options* options, clebsch_graph** graph);

@@ -1,9 +1,11 @@
 #pragma once
-/// Clebsch for C++: values with destructors over the C interface. Errors are exceptions (clebsch::Failure). See clebsch.h for the contracts.
+/// Clebsch for C++: values with destructors over the C interface. Errors are exceptions (clebsch::Failure). See clebsch.h for the
+/// contracts.
 ///
 ///   clebsch::Operation conv = clebsch::Operation::build("convolution", "irreps_in=8x0e+8x1o\nirreps_sh=0e+1o\nirreps_out=0e+1o");
 ///   clebsch::Plan plan(conv, CLEBSCH_FLOAT32);
-///   plan.run({{"edge", edges}, {"node", nodes}}, {{"x", x}, {"y", y}, {"w", w}}, {{"sender", sender}, {"receiver", receiver}}, {{"z", z}});
+///   plan.run({{"edge", edges}, {"node", nodes}}, {{"x", x}, {"y", y}, {"w", w}}, {{"sender", sender}, {"receiver", receiver}}, {{"z",
+///   z}});
 #include <clebsch/clebsch.h>
 
 #include <cstdint>
@@ -20,11 +22,11 @@ namespace clebsch {
 
 /// A call that failed: the status and the library's message.
 class Failure : public std::runtime_error {
-   public:
+ public:
     Failure(clebsch_status status, const char* message) : std::runtime_error(message), status_(status) {}
     clebsch_status status() const { return status_; }
 
-   private:
+ private:
     clebsch_status status_;
 };
 
@@ -72,7 +74,7 @@ struct Array {
 
 /// An immutable description.
 class Operation {
-   public:
+ public:
     explicit Operation(const std::string& text) {
         clebsch_operation* handle = nullptr;
         check(clebsch_operation_parse(text.c_str(), &handle));
@@ -105,7 +107,7 @@ class Operation {
     }
     const clebsch_operation* handle() const { return handle_.get(); }
 
-   private:
+ private:
     using Derive = clebsch_status (*)(const clebsch_operation*, const char* const*, std::size_t, clebsch_operation**);
     explicit Operation(clebsch_operation* handle) : handle_(handle) {}
     Operation derivative(Derive derive, const std::vector<std::string>& inputs) const {
@@ -121,7 +123,7 @@ class Operation {
 
 /// An operation prepared to run here. `run` allocates its workspace; callers that must not allocate use `launch` with their own.
 class Plan {
-   public:
+ public:
     explicit Plan(const Operation& operation, clebsch_dtype dtype = CLEBSCH_FLOAT32) {
         clebsch_plan_options options = CLEBSCH_PLAN_OPTIONS_DEFAULTS;
         options.dtype = dtype;
@@ -181,7 +183,7 @@ class Plan {
     void launch(const clebsch_call& call) const { check(clebsch_launch(handle_.get(), &call)); }
     const clebsch_plan* handle() const { return handle_.get(); }
 
-   private:
+ private:
     template <class T>
     static const T& find(const std::map<std::string, T>& map, const std::string& name, const char* what) {
         const auto found = map.find(name);

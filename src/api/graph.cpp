@@ -38,8 +38,8 @@ std::vector<Structure> structures_of(const clebsch_graph_options& options) {
     for (std::int64_t atom = 0; atom < options.atoms; ++atom) {
         const std::int64_t s = options.structure == nullptr ? 0 : options.structure[atom];
         if (s < previous || s >= options.structures)
-            fail("structure[" + std::to_string(atom) + "]: expected non-decreasing numbers from 0 to " + std::to_string(options.structures - 1) +
-                 ", got " + std::to_string(s));
+            fail("structure[" + std::to_string(atom) + "]: expected non-decreasing numbers from 0 to " +
+                 std::to_string(options.structures - 1) + ", got " + std::to_string(s));
         previous = s;
         const double* position = options.positions + 3 * atom;
         result[static_cast<size_t>(s)].positions.insert(result[static_cast<size_t>(s)].positions.end(), position, position + 3);

@@ -20,9 +20,7 @@ clebsch_status guarded(const Body& body) noexcept {
     try {
         body();
         return CLEBSCH_OK;
-    } catch (...) {
-        return failed_with_current_exception();
-    }
+    } catch (...) { return failed_with_current_exception(); }
 }
 
 /// Throws unless `pointer` is given.

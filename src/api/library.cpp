@@ -14,7 +14,7 @@ namespace {
 
 std::mutex pool_mutex;
 std::shared_ptr<ThreadPool>& pool_of_process() {
-    static std::shared_ptr<ThreadPool> pool;    // never destroyed by a launch in flight: launches hold a reference
+    static std::shared_ptr<ThreadPool> pool;  // never destroyed by a launch in flight: launches hold a reference
     return pool;
 }
 

@@ -91,7 +91,8 @@ clebsch_status clebsch_operation_build(const char* name, const char* options, cl
     });
 }
 
-clebsch_status clebsch_operation_vjp(const clebsch_operation* operation, const char* const* inputs, size_t count, clebsch_operation** derivative) {
+clebsch_status clebsch_operation_vjp(const clebsch_operation* operation, const char* const* inputs, size_t count,
+                                     clebsch_operation** derivative) {
     return guarded([&] {
         require(operation, "operation");
         require(derivative, "derivative");
@@ -100,7 +101,8 @@ clebsch_status clebsch_operation_vjp(const clebsch_operation* operation, const c
     });
 }
 
-clebsch_status clebsch_operation_jvp(const clebsch_operation* operation, const char* const* inputs, size_t count, clebsch_operation** derivative) {
+clebsch_status clebsch_operation_jvp(const clebsch_operation* operation, const char* const* inputs, size_t count,
+                                     clebsch_operation** derivative) {
     return guarded([&] {
         require(operation, "operation");
         require(derivative, "derivative");

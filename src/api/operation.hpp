@@ -15,7 +15,7 @@ struct OperandFacts {
     bool is_output = false;
     Layout layout = Layout::mul_ir;
     std::int64_t row_size = 0;
-    int space = -1;                 ///< position in `spaces`, -1: shared
+    int space = -1;  ///< position in `spaces`, -1: shared
 };
 
 struct IndexFacts {

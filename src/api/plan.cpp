@@ -63,7 +63,8 @@ Buffers buffers_of(const clebsch_call& call, std::size_t operands, std::size_t i
     Buffers result;
     for (std::size_t i = 0; i < operands; ++i) {
         const clebsch_buffer& buffer = call.buffers[i];
-        result.buffers.push_back({buffer.data, dtype_of(buffer.dtype, "buffers[" + std::to_string(i) + "].dtype"), buffer.rows, buffer.row_stride});
+        result.buffers.push_back(
+            {buffer.data, dtype_of(buffer.dtype, "buffers[" + std::to_string(i) + "].dtype"), buffer.rows, buffer.row_stride});
     }
     for (std::size_t i = 0; i < indices; ++i) {
         const clebsch_index_buffer& index = call.indices[i];
@@ -96,14 +97,16 @@ void write_rows(const ReferenceArray& array, const Buffer& buffer, const api::Op
     const std::int64_t stride = buffer.row_stride == 0 ? facts.row_size : buffer.row_stride;
     for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t i = 0; i < facts.row_size; ++i)
-            static_cast<double*>(buffer.data)[r * stride + i] = static_cast<double>(array[static_cast<std::size_t>(r * facts.row_size + i)]);
+            static_cast<double*>(buffer.data)[r * stride + i] =
+                static_cast<double>(array[static_cast<std::size_t>(r * facts.row_size + i)]);
 }
 
 void check_reference_buffer(const Buffer& buffer, const api::OperandFacts& facts, std::int64_t rows) {
     if (buffer.dtype != DType::float64) fail(facts.name + ": the reference takes float64, got " + to_text(buffer.dtype));
     if (buffer.rows != rows) fail(facts.name + ": expected " + std::to_string(rows) + " rows, got " + std::to_string(buffer.rows));
     if (buffer.row_stride != 0 && buffer.row_stride < facts.row_size)
-        fail(facts.name + ": expected a row stride of at least " + std::to_string(facts.row_size) + ", got " + std::to_string(buffer.row_stride));
+        fail(facts.name + ": expected a row stride of at least " + std::to_string(facts.row_size) + ", got " +
+             std::to_string(buffer.row_stride));
     const std::int64_t stride = buffer.row_stride == 0 ? facts.row_size : buffer.row_stride;
     std::int64_t bytes = 0;
     if (__builtin_mul_overflow(stride, std::int64_t{sizeof(double)}, &bytes) || __builtin_mul_overflow(bytes, rows, &bytes))
@@ -114,9 +117,11 @@ void check_reference_buffer(const Buffer& buffer, const api::OperandFacts& facts
 ReferenceInputs reference_inputs(const clebsch_operation& operation, const Buffers& call) {
     ReferenceInputs inputs;
     if (call.rows.size() != operation.spaces.size())
-        fail("rows: expected one number per space (" + std::to_string(operation.spaces.size()) + "), got " + std::to_string(call.rows.size()));
+        fail("rows: expected one number per space (" + std::to_string(operation.spaces.size()) + "), got " +
+             std::to_string(call.rows.size()));
     for (std::size_t s = 0; s < operation.spaces.size(); ++s) {
-        if (call.rows[s] < 0) fail("row space '" + operation.spaces[s] + "': expected at least 0 rows, got " + std::to_string(call.rows[s]));
+        if (call.rows[s] < 0)
+            fail("row space '" + operation.spaces[s] + "': expected at least 0 rows, got " + std::to_string(call.rows[s]));
         inputs.rows[operation.spaces[s]] = call.rows[s];
     }
     for (std::size_t i = 0; i < operation.indices.size(); ++i) {
@@ -145,10 +150,13 @@ clebsch_status clebsch_plan_prepare(const clebsch_operation* operation, const cl
         const std::size_t operands = operation->operands.size(), indices = operation->indices.size();
         if (const auto* polynomial = std::get_if<Polynomial>(&operation->value))
             *plan = std::make_unique<clebsch_plan>(
-                        clebsch_plan{PolynomialPlan(*polynomial, plan_options<PlanOptions>(given, operands)), operands, indices}).release();
+                        clebsch_plan{PolynomialPlan(*polynomial, plan_options<PlanOptions>(given, operands)), operands, indices})
+                        .release();
         else
             *plan = std::make_unique<clebsch_plan>(
-                        clebsch_plan{ProgramPlan(std::get<Program>(operation->value), plan_options<ProgramOptions>(given, operands)), operands, indices}).release();
+                        clebsch_plan{ProgramPlan(std::get<Program>(operation->value), plan_options<ProgramOptions>(given, operands)),
+                                     operands, indices})
+                        .release();
     });
 }
 
@@ -187,8 +195,11 @@ clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsch_call* call
         const Buffers buffers = buffers_of(*call, plan->operands, plan->indices);
         const std::shared_ptr<ThreadPool> pool = api::current_pool();
         const Call run{.buffers = buffers.buffers, .indices = buffers.indices, .rows = buffers.rows};
-        std::visit([&](const auto& value) { value.launch(run, {.data = call->workspace, .bytes = call->workspace_bytes}, parallel_of(call->parallel, *pool)); },
-                   plan->value);
+        std::visit(
+            [&](const auto& value) {
+                value.launch(run, {.data = call->workspace, .bytes = call->workspace_bytes}, parallel_of(call->parallel, *pool));
+            },
+            plan->value);
     });
 }
 
@@ -198,7 +209,9 @@ clebsch_status clebsch_evaluate_reference(const clebsch_operation* operation, co
         require(call, "call");
         const Buffers buffers = buffers_of(*call, operation->operands.size(), operation->indices.size());
         ReferenceInputs inputs = reference_inputs(*operation, buffers);
-        const auto rows_of = [&](const api::OperandFacts& facts) { return facts.space < 0 ? 1 : buffers.rows[static_cast<std::size_t>(facts.space)]; };
+        const auto rows_of = [&](const api::OperandFacts& facts) {
+            return facts.space < 0 ? 1 : buffers.rows[static_cast<std::size_t>(facts.space)];
+        };
         for (std::size_t i = 0; i < operation->operands.size(); ++i) {
             const api::OperandFacts& facts = operation->operands[i];
             check_reference_buffer(buffers.buffers[i], facts, rows_of(facts));

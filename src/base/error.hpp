@@ -15,11 +15,11 @@ enum class ErrorKind {
 
 /// The one exception type of the library. The message names the operand or file, what was expected and what came.
 class Error : public std::runtime_error {
-   public:
+ public:
     Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
     ErrorKind kind() const { return kind_; }
 
-   private:
+ private:
     ErrorKind kind_;
 };
 

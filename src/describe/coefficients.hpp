@@ -33,22 +33,24 @@ struct CoefficientEntry {
 ///                            irreps (docs/symmetric-contraction.md)
 /// Any other tensor is a literal: entries sorted by index, no zero, no duplicate.
 class Coefficients {
-   public:
-    Coefficients();                                                    ///< `one`
-    static Coefficients named(std::string_view call);                  ///< throws Error(parse): unknown name, bad irreps, no coupling
-    static Coefficients literal(std::vector<int> shape, std::vector<CoefficientEntry> entries);   ///< sorts, merges, drops zeros, checks bounds
+ public:
+    Coefficients();                                    ///< `one`
+    static Coefficients named(std::string_view call);  ///< throws Error(parse): unknown name, bad irreps, no coupling
+    static Coefficients literal(std::vector<int> shape,
+                                std::vector<CoefficientEntry> entries);  ///< sorts, merges, drops zeros, checks bounds
     static Coefficients cg(Irrep a, Irrep b, Irrep c, bool e3nn_0_4_signs = false);
     static Coefficients harmonic(int degree);
     static Coefficients identity(int n);
 
-    const std::string& name() const;                ///< empty for a literal
-    const std::vector<int>& shape() const;          ///< one extent per axis
+    const std::string& name() const;        ///< empty for a literal
+    const std::vector<int>& shape() const;  ///< one extent per axis
     std::size_t rank() const { return shape().size(); }
 
     /// All entries, expanded over every axis, sorted. (harmonic(l) of high degree is large: use `grouped` there.)
     const std::vector<CoefficientEntry>& entries() const;
 
-    /// Entries after symmetrising over axes that are contracted with the same thing. `group[a]` is a label per axis; axes with the same label
+    /// Entries after symmetrising over axes that are contracted with the same thing. `group[a]` is a label per axis; axes with the same
+    /// label
     /// (>= 0) hold identical factors, so only sums over permutations of their indices matter: the result has non-decreasing indices along
     /// the axes of a group, with the values of all permutations added up. Label -1: an axis by itself.
     std::vector<CoefficientEntry> grouped(std::span<const int> group) const;
@@ -60,7 +62,7 @@ class Coefficients {
     std::string to_text() const;
     friend bool operator==(const Coefficients& a, const Coefficients& b);
 
-   private:
+ private:
     struct Data;
     std::shared_ptr<const Data> data_;
     explicit Coefficients(std::shared_ptr<const Data> data) : data_(std::move(data)) {}

@@ -9,9 +9,9 @@
 
 namespace clebsch {
 
-/// Reverse mode. Inputs of the result: the inputs of `polynomial` that still matter (in their order), then the cotangent of each output that matters,
-/// named `<output>_cotangent`; outputs: `<input>_gradient` for every requested input, in the order asked.
-/// A gather becomes a scatter: the gradient of an operand is addressed as the operand was. Names get further suffixes when taken again.
+/// Reverse mode. Inputs of the result: the inputs of `polynomial` that still matter (in their order), then the cotangent of each output
+/// that matters, named `<output>_cotangent`; outputs: `<input>_gradient` for every requested input, in the order asked. A gather becomes a
+/// scatter: the gradient of an operand is addressed as the operand was. Names get further suffixes when taken again.
 Polynomial vjp(const Polynomial& polynomial, std::span<const std::string> inputs);
 
 /// Forward mode: derivative along `<input>_tangent` of the requested inputs; outputs `<output>_tangent`.
@@ -20,8 +20,8 @@ Polynomial jvp(const Polynomial& polynomial, std::span<const std::string> inputs
 Program vjp(const Program& program, std::span<const std::string> inputs);
 Program jvp(const Program& program, std::span<const std::string> inputs);
 
-/// Merges paths that differ only in scale or literal coefficients, drops zero paths, orders identical factors, sorts paths; drops input operands
-/// and indices nothing uses unless `keep_operands`.
+/// Merges paths that differ only in scale or literal coefficients, drops zero paths, orders identical factors, sorts paths; drops input
+/// operands and indices nothing uses unless `keep_operands`.
 Polynomial simplified(const Polynomial& polynomial, bool keep_operands = true);
 
 /// Only these outputs; inputs nothing uses any more are dropped.

@@ -36,19 +36,19 @@ enum class Role : std::uint8_t { input, output };
 struct Addressing {
     enum class Kind : std::uint8_t { each, shared, indexed };
     Kind kind = Kind::each;
-    std::vector<std::string> via;       ///< names of indices, first applied first; only for `indexed`
+    std::vector<std::string> via;  ///< names of indices, first applied first; only for `indexed`
 
     friend bool operator==(const Addressing&, const Addressing&) = default;
 };
 Addressing each_row();
 Addressing shared_row();
-Addressing row_of(std::string index);                       // e.g. row_of("sender")
+Addressing row_of(std::string index);  // e.g. row_of("sender")
 Addressing row_of(std::vector<std::string> indices);
-Addressing row_of(std::initializer_list<const char*> indices);      // e.g. row_of({"receiver", "graph"})
+Addressing row_of(std::initializer_list<const char*> indices);  // e.g. row_of({"receiver", "graph"})
 
-/// An integer array of the call: for every row of space `from`, a row of space `to`. Value -1 means "no row": a factor read through it (anywhere
-/// along a chain) is zero, one written through it is dropped, so each path that uses it contributes nothing for that row, to values and to
-/// derivatives. Paths that do not use the index are not affected. Any other value outside [0, rows of `to`) is an error.
+/// An integer array of the call: for every row of space `from`, a row of space `to`. Value -1 means "no row": a factor read through it
+/// (anywhere along a chain) is zero, one written through it is dropped, so each path that uses it contributes nothing for that row, to
+/// values and to derivatives. Paths that do not use the index are not affected. Any other value outside [0, rows of `to`) is an error.
 /// `sorted` promises non-decreasing values (-1 excepted), checked at launch: a receiver's edges then follow one another.
 struct Index {
     std::string name, from, to;
@@ -64,19 +64,19 @@ struct Operand {
     Role role = Role::input;
     Addressing rows;
 
-    std::int64_t size() const;                              ///< numbers per row
-    std::int64_t offset(int segment) const;                 ///< first number of a segment in a row
+    std::int64_t size() const;               ///< numbers per row
+    std::int64_t offset(int segment) const;  ///< first number of a segment in a row
     friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-/// One factor of a path: a segment of an operand with the letters of its channels, outermost first, and the coefficient axis its component runs over.
-/// channels: letters a-z; "uv" is one flat channel u * extent(v) + v; "(u<v)" is one flat channel over the pairs u < v, in the order of
-/// numpy.triu_indices(n, 1), and restricts the whole path to u < v; "" needs multiplicity 1. "(u<v)w" combines them.
+/// One factor of a path: a segment of an operand with the letters of its channels, outermost first, and the coefficient axis its component
+/// runs over. channels: letters a-z; "uv" is one flat channel u * extent(v) + v; "(u<v)" is one flat channel over the pairs u < v, in the
+/// order of numpy.triu_indices(n, 1), and restricts the whole path to u < v; "" needs multiplicity 1. "(u<v)w" combines them.
 struct Factor {
     int operand = 0;
     int segment = 0;
     std::string channels;
-    int axis = -1;                      ///< axis of the path's coefficients; -1: the segment has one component
+    int axis = -1;  ///< axis of the path's coefficients; -1: the segment has one component
 
     friend bool operator==(const Factor&, const Factor&) = default;
 };
@@ -84,12 +84,12 @@ struct Factor {
 /// One position of a factor's channels, outermost first: a letter, or a restricted pair (first<second).
 struct ChannelGroup {
     char first = 0;
-    char second = 0;                    ///< 0: a single letter
+    char second = 0;  ///< 0: a single letter
 
     bool restricted() const { return second != 0; }
     friend bool operator==(const ChannelGroup&, const ChannelGroup&) = default;
 };
-std::vector<ChannelGroup> parse_channels(std::string_view channels);    ///< throws Error(parse) with the position; a letter appears once
+std::vector<ChannelGroup> parse_channels(std::string_view channels);  ///< throws Error(parse) with the position; a letter appears once
 std::string to_text(const std::vector<ChannelGroup>& channels);
 
 /// One term: output[...] += scale * sum over the letters and components that the output lacks of coefficients * product of inputs.
@@ -99,7 +99,7 @@ struct Path {
     std::vector<Factor> factors;
     Coefficients coefficients;
     double scale = 1.0;
-    std::vector<std::pair<char, std::int64_t>> extents;     ///< of every letter used, sorted by letter
+    std::vector<std::pair<char, std::int64_t>> extents;  ///< of every letter used, sorted by letter
 
     const Factor& output() const { return factors.back(); }
     std::int64_t extent(char letter) const;
@@ -108,20 +108,21 @@ struct Path {
 
 /// A sum of paths over the rows of `rows`. Immutable by convention: rewrites return new values.
 struct Polynomial {
-    std::string rows = "row";           ///< name of the iteration space; "": the space of shared operands, which has exactly one row
+    std::string rows = "row";  ///< name of the iteration space; "": the space of shared operands, which has exactly one row
     std::vector<Index> indices;
-    std::vector<Operand> operands;      ///< any order; the order is the order of buffers in a call
+    std::vector<Operand> operands;  ///< any order; the order is the order of buffers in a call
     std::vector<Path> paths;
 
-    int find_operand(std::string_view name) const;          ///< throws, naming the operands there are
-    int find_index(std::string_view name) const;            ///< throws likewise
-    std::string space_of(const Operand& operand) const;     ///< row space of an operand; "" when shared
-    bool is_sorted(const Operand& operand) const;           ///< each, or reached through sorted indices only
+    int find_operand(std::string_view name) const;       ///< throws, naming the operands there are
+    int find_index(std::string_view name) const;         ///< throws likewise
+    std::string space_of(const Operand& operand) const;  ///< row space of an operand; "" when shared
+    bool is_sorted(const Operand& operand) const;        ///< each, or reached through sorted indices only
     friend bool operator==(const Polynomial&, const Polynomial&) = default;
 };
 
-/// Throws Error(invalid_argument) that names the operand or path: unknown names, duplicate names, chains of indices that do not fit, segments or
-/// axes out of range, extents that do not match multiplicities, axes used twice or not at all, an output in an input position, NaN scales ...
+/// Throws Error(invalid_argument) that names the operand or path: unknown names, duplicate names, chains of indices that do not fit,
+/// segments or axes out of range, extents that do not match multiplicities, axes used twice or not at all, an output in an input position,
+/// NaN scales ...
 void validate(const Polynomial& polynomial);
 
 std::vector<Segment> segments_of(const Irreps& irreps);
@@ -133,8 +134,8 @@ std::int64_t channel_count(const Path& path, const Factor& factor);
 /// Every (u<v) of any factor of the path, once each, sorted: all of them restrict every factor.
 std::vector<ChannelGroup> restrictions(const Path& path);
 
-/// Entries of a path's coefficients reduced over identical factors (same operand, segment and channels): `index` has one component per factor
-/// (0 where axis is -1); non-decreasing within identical input factors; value includes `scale`.
+/// Entries of a path's coefficients reduced over identical factors (same operand, segment and channels): `index` has one component per
+/// factor (0 where axis is -1); non-decreasing within identical input factors; value includes `scale`.
 std::vector<CoefficientEntry> reduced_entries(const Path& path);
 
 /// 128-bit hash of the canonical text, as 32 hexadecimal digits through to_text.

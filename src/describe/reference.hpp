@@ -20,7 +20,8 @@ struct ReferenceInputs {
     std::map<std::string, ReferenceArray> arrays;
 };
 
-/// Outputs by name. Throws Error naming the operand when a space, index or array is missing or of the wrong size, or an index is out of range.
+/// Outputs by name. Throws Error naming the operand when a space, index or array is missing or of the wrong size, or an index is out of
+/// range.
 std::map<std::string, ReferenceArray> evaluate(const Polynomial& polynomial, const ReferenceInputs& inputs);
 std::map<std::string, ReferenceArray> evaluate(const Program& program, const ReferenceInputs& inputs);
 

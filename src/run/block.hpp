@@ -1,14 +1,17 @@
 #pragma once
-// The contract between the CPU executor and its kernels. The executor walks the iteration space in blocks of consecutive rows and hands every kernel
-// pointers to the rows of each operand; a kernel adds its paths' terms. Everything that is not arithmetic stays in the executor: gathers, strides,
-// masks, layouts, dtypes, threads, partial sums, zeroing.
+// The contract between the CPU executor and its kernels. The executor walks the iteration space in blocks of consecutive rows and hands
+// every kernel pointers to the rows of each operand; a kernel adds its paths' terms. Everything that is not arithmetic stays in the
+// executor: gathers, strides, masks, layouts, dtypes, threads, partial sums, zeroing.
 //
 // What a kernel may rely on:
-// - Rows are in ir_mul layout (component outer, channels contiguous) in the compute type T; the executor stages rows that are stored otherwise.
+// - Rows are in ir_mul layout (component outer, channels contiguous) in the compute type T; the executor stages rows that are stored
+// otherwise.
 // - inputs[o][r] / outputs[o][r] for operand o of the polynomial, r < rows. Pointers are aligned to sizeof(T) only.
-// - Pointers of different rows may be equal (gathers, shared operands, a receiver's output). Equal output pointers need sums: rows are to be
+// - Pointers of different rows may be equal (gathers, shared operands, a receiver's output). Equal output pointers need sums: rows are to
+// be
 //   added in increasing order. For sorted outputs equal pointers are neighbours, so sums can stay in registers over a run of them.
-// - Masked rows do not appear in a block. Outputs addressed by `each` are zero before the first kernel runs, except the segments a kernel is told to
+// - Masked rows do not appear in a block. Outputs addressed by `each` are zero before the first kernel runs, except the segments a kernel
+// is told to
 //   overwrite (it is the only writer and stores instead of adding).
 // - scratch is 64-byte aligned, `scratch_bytes` long, private to the running thread; `prepared` is what prepare() made in this launch.
 #include <cstddef>
@@ -19,8 +22,8 @@ namespace clebsch {
 template <class T>
 struct Block {
     int rows = 0;
-    const T* const* const* inputs = nullptr;    ///< [operand][row]; null for outputs
-    T* const* const* outputs = nullptr;         ///< [operand][row]; null for inputs
+    const T* const* const* inputs = nullptr;  ///< [operand][row]; null for outputs
+    T* const* const* outputs = nullptr;       ///< [operand][row]; null for inputs
     std::byte* scratch = nullptr;
     const std::byte* prepared = nullptr;
 };

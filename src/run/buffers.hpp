@@ -13,7 +13,7 @@ const char* to_text(DType dtype);
 /// Rows of one operand. Not owned. `row_stride` in elements; 0 means packed. Any address aligned to the element's size works (4 bytes for
 /// float64 too is not promised); 64-byte aligned rows are faster.
 struct Buffer {
-    void* data = nullptr;               ///< inputs are only read
+    void* data = nullptr;  ///< inputs are only read
     DType dtype = DType::float32;
     std::int64_t rows = 0;
     std::int64_t row_stride = 0;

@@ -9,24 +9,25 @@ namespace {
 
 template <class Number>
 void check_values(const Index& index, const Number* values, std::int64_t size, std::int64_t to_rows) {
-    // One pass without branches tells whether anything is wrong; a second one, only then, tells where. -1 becomes the largest unsigned number minus
-    // nothing: value + 1 as unsigned is at most to_rows exactly for -1 <= value < to_rows.
+    // One pass without branches tells whether anything is wrong; a second one, only then, tells where. -1 becomes the largest unsigned
+    // number minus nothing: value + 1 as unsigned is at most to_rows exactly for -1 <= value < to_rows.
     std::uint64_t bad = 0;
     const auto limit = static_cast<std::uint64_t>(to_rows);
-    for (std::int64_t i = 0; i < size; ++i) bad |= static_cast<std::uint64_t>(static_cast<std::uint64_t>(std::int64_t{values[i]}) + 1 > limit);
+    for (std::int64_t i = 0; i < size; ++i)
+        bad |= static_cast<std::uint64_t>(static_cast<std::uint64_t>(std::int64_t{values[i]}) + 1 > limit);
     if (bad != 0)
         for (std::int64_t i = 0; i < size; ++i)
             if (values[i] < -1 || values[i] >= to_rows)
-                fail("index '" + index.name + "': entry " + std::to_string(i) + " is " + std::to_string(values[i]) + ", expected -1 or a row of '" +
-                     index.to + "', which has " + std::to_string(to_rows));
+                fail("index '" + index.name + "': entry " + std::to_string(i) + " is " + std::to_string(values[i]) +
+                     ", expected -1 or a row of '" + index.to + "', which has " + std::to_string(to_rows));
     if (!index.sorted) return;
     std::int64_t last = -1;
     for (std::int64_t i = 0; i < size; ++i) {
         const std::int64_t value = values[i];
         if (value < 0) continue;
         if (value < last)
-            fail("index '" + index.name + "': declared as sorted, but entry " + std::to_string(i) + " is " + std::to_string(value) + " after " +
-                 std::to_string(last));
+            fail("index '" + index.name + "': declared as sorted, but entry " + std::to_string(i) + " is " + std::to_string(value) +
+                 " after " + std::to_string(last));
         last = value;
     }
 }
@@ -75,29 +76,30 @@ void check_index(const Index& index, const IndexBuffer& buffer, std::int64_t fro
     if (buffer.type != IndexType::int32 && buffer.type != IndexType::int64)
         fail("index '" + index.name + "': expected int32 or int64, got type number " + std::to_string(static_cast<int>(buffer.type)));
     if (from_rows == 0) return;
-    if (buffer.data == nullptr) fail("index '" + index.name + "': the data pointer is null, expected " + std::to_string(from_rows) + " entries");
+    if (buffer.data == nullptr)
+        fail("index '" + index.name + "': the data pointer is null, expected " + std::to_string(from_rows) + " entries");
     const std::size_t size = buffer.type == IndexType::int32 ? 4 : 8;
     if (reinterpret_cast<std::uintptr_t>(buffer.data) % size != 0)
         fail("index '" + index.name + "': the address is not a multiple of " + std::to_string(size) + " bytes, the size of an entry");
     if (!values) return;
-    if (buffer.type == IndexType::int32)
-        check_values(index, static_cast<const std::int32_t*>(buffer.data), buffer.size, to_rows);
-    else
-        check_values(index, static_cast<const std::int64_t*>(buffer.data), buffer.size, to_rows);
+    if (buffer.type == IndexType::int32) check_values(index, static_cast<const std::int32_t*>(buffer.data), buffer.size, to_rows);
+    else check_values(index, static_cast<const std::int64_t*>(buffer.data), buffer.size, to_rows);
 }
 
 void check_buffer(const Operand& operand, const Buffer& buffer, DType dtype, std::int64_t rows) {
-    const auto where = [&] { return "operand '" + operand.name + "': "; };      // made only for a message: a launch allocates nothing
+    const auto where = [&] { return "operand '" + operand.name + "': "; };  // made only for a message: a launch allocates nothing
     if (buffer.dtype != dtype) fail(where() + "expected " + to_text(dtype) + ", got " + to_text(buffer.dtype));
     if (buffer.rows != rows) fail(where() + "expected " + std::to_string(rows) + " rows, got " + std::to_string(buffer.rows));
     const std::int64_t size = operand.size();
     const std::int64_t stride = buffer.row_stride;
     if (stride != 0 && stride < size)
-        fail(where() + "a row has " + std::to_string(size) + " numbers, got a row stride of " + std::to_string(stride) + (stride < 0 ? " (negative)" : ""));
+        fail(where() + "a row has " + std::to_string(size) + " numbers, got a row stride of " + std::to_string(stride) +
+             (stride < 0 ? " (negative)" : ""));
     const auto element = static_cast<std::int64_t>(size_of(dtype));
     std::int64_t bytes = 0;
     if (__builtin_mul_overflow(stride == 0 ? size : stride, element, &bytes) || __builtin_mul_overflow(bytes, rows, &bytes))
-        fail(where() + std::to_string(rows) + " rows with a stride of " + std::to_string(stride == 0 ? size : stride) + " exceed 2^63 bytes");
+        fail(where() + std::to_string(rows) + " rows with a stride of " + std::to_string(stride == 0 ? size : stride) +
+             " exceed 2^63 bytes");
     if (rows == 0 || size == 0) return;
     if (buffer.data == nullptr)
         fail(where() + "the data pointer is null, expected " + std::to_string(rows) + " rows of " + std::to_string(size) + " numbers");

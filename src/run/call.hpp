@@ -11,16 +11,16 @@
 
 namespace clebsch {
 
-/// Row spaces of a polynomial: its iteration space, then the `from` and `to` of its indices, each when first met, in the order of the indices.
-/// This is the order of `Call::rows`. An iteration space without a name ("") has one row.
+/// Row spaces of a polynomial: its iteration space, then the `from` and `to` of its indices, each when first met, in the order of the
+/// indices. This is the order of `Call::rows`. An iteration space without a name ("") has one row.
 std::vector<std::string> row_spaces(const Polynomial& polynomial);
 
 /// Borrowed, alive during the launch. Outputs are overwritten, every row of them. An output may share no memory with any other buffer.
 struct Call {
-    std::span<const Buffer> buffers;            ///< one per operand, in their order; `rows` of its space (1 if shared)
-    std::span<const IndexBuffer> indices;       ///< one per index, in their order; one entry per row of `from`
-    std::span<const std::int64_t> rows;         ///< one per space, in the order of row_spaces()
-    bool indices_checked = false;               ///< the caller has checked the values (check_index), so that many launches share one look
+    std::span<const Buffer> buffers;       ///< one per operand, in their order; `rows` of its space (1 if shared)
+    std::span<const IndexBuffer> indices;  ///< one per index, in their order; one entry per row of `from`
+    std::span<const std::int64_t> rows;    ///< one per space, in the order of row_spaces()
+    bool indices_checked = false;          ///< the caller has checked the values (check_index), so that many launches share one look
 };
 
 /// Memory for a launch, any alignment; nothing in it survives the launch.
@@ -29,12 +29,12 @@ struct Workspace {
     std::size_t bytes = 0;
 };
 
-/// Throws Error naming the index: size other than `from_rows`, null data, a value outside [-1, to_rows), a decreasing value if it is sorted.
-/// `values`: whether to look at them.
+/// Throws Error naming the index: size other than `from_rows`, null data, a value outside [-1, to_rows), a decreasing value if it is
+/// sorted. `values`: whether to look at them.
 void check_index(const Index& index, const IndexBuffer& buffer, std::int64_t from_rows, std::int64_t to_rows, bool values = true);
 
-/// Throws Error naming the operand: dtype other than planned, rows other than its space has, null data, a row stride shorter than a row, an address
-/// that is no multiple of the element's size, an extent beyond 2^63 bytes.
+/// Throws Error naming the operand: dtype other than planned, rows other than its space has, null data, a row stride shorter than a row, an
+/// address that is no multiple of the element's size, an extent beyond 2^63 bytes.
 void check_buffer(const Operand& operand, const Buffer& buffer, DType dtype, std::int64_t rows);
 
 /// Whether the rows of two buffers have a byte in common. Columns of one array (the same stride, apart within a row) have none.

@@ -9,7 +9,8 @@ namespace clebsch {
 namespace {
 
 std::int64_t value_at(const IndexBuffer& index, std::int64_t i) {
-    return index.type == IndexType::int32 ? std::int64_t{static_cast<const std::int32_t*>(index.data)[i]} : static_cast<const std::int64_t*>(index.data)[i];
+    return index.type == IndexType::int32 ? std::int64_t{static_cast<const std::int32_t*>(index.data)[i]}
+                                          : static_cast<const std::int64_t*>(index.data)[i];
 }
 
 template <class T>
@@ -24,7 +25,7 @@ class Launch {
     using Way = typename State::Way;
     using Worker = WorkerState<T>;
 
-   public:
+ public:
     Launch(const PlanData& plan, const Call& call, LaunchState<T>& launch) : plan_(plan), call_(call), launch_(launch) {}
 
     void run(const ParallelFor& parallel_for) {
@@ -43,7 +44,7 @@ class Launch {
         }
     }
 
-   private:
+ private:
     const PlanData& plan_;
     const Call& call_;
     LaunchState<T>& launch_;
@@ -103,7 +104,8 @@ class Launch {
             state.row_bytes = row_bytes(plan_.polynomial.operands[o], call_.buffers[o]);
             launch_.shared_rows[o] = nullptr;
             if (state.way == Way::staged_whole) convert_all(o, parallel_for);
-            if (!operand.output && operand.kind == Kind::shared) launch_.shared_rows[o] = state.way == Way::staged_whole ? state.own : plain_row(state, 0);
+            if (!operand.output && operand.kind == Kind::shared)
+                launch_.shared_rows[o] = state.way == Way::staged_whole ? state.own : plain_row(state, 0);
             if (operand.output && operand.sorted) find_last_rows(operand, state);
         }
         if (launch_.zero != nullptr) {
@@ -123,7 +125,8 @@ class Launch {
         const std::int64_t chunk = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, operand.padded));
         for_each_task(parallel_for, (state.rows + chunk - 1) / chunk, [&](std::int64_t task) {
             const std::int64_t end = std::min(state.rows, (task + 1) * chunk);
-            for (std::int64_t row = task * chunk; row < end; ++row) load_row(operand.form, stored_row(state, row), state.own + row * operand.padded);
+            for (std::int64_t row = task * chunk; row < end; ++row)
+                load_row(operand.form, stored_row(state, row), state.own + row * operand.padded);
         });
     }
 
@@ -153,10 +156,8 @@ class Launch {
             const int rows = collect(i, end, worker);
             if (rows == 0) continue;
             for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
-                if (plan_.operands[o].output)
-                    point_output(o, part, rows, worker);
-                else
-                    point_input(o, rows, worker);
+                if (plan_.operands[o].output) point_output(o, part, rows, worker);
+                else point_input(o, rows, worker);
             }
             Block<T> block{.rows = rows, .inputs = worker.inputs, .outputs = worker.outputs, .scratch = worker.scratch};
             for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
@@ -180,10 +181,8 @@ class Launch {
             if (state.tail_row != nullptr) state.tail_row[part] = -1;
             worker.runs[o] = {};
         } else if (state.way == Way::partial) {
-            if (part == 0 && state.first_in_place)
-                zero_stored(o, 0, state.rows);
-            else
-                zero_own(state.own + part * state.rows * operand.padded, operand, state.rows);
+            if (part == 0 && state.first_in_place) zero_stored(o, 0, state.rows);
+            else zero_own(state.own + part * state.rows * operand.padded, operand, state.rows);
         }
     }
 
@@ -248,10 +247,8 @@ class Launch {
         const bool in_place = part == 0 && state.first_in_place;
         for (int r = 0; r < rows; ++r) {
             const std::int64_t row = operand.kind == Kind::shared ? 0 : worker.chain_rows[operand.chain][r];
-            if (row < 0)
-                pointers[r] = worker.discard;
-            else
-                pointers[r] = in_place ? plain_row(state, row) : state.own + (part * state.rows + row) * operand.padded;
+            if (row < 0) pointers[r] = worker.discard;
+            else pointers[r] = in_place ? plain_row(state, row) : state.own + (part * state.rows + row) * operand.padded;
         }
     }
 
@@ -259,7 +256,7 @@ class Launch {
         const OperandPlan& operand = plan_.operands[o];
         const State& state = launch_.operands[o];
         typename Worker::Run& run = worker.runs[o];
-        bool seen = false;                      // whether a row of this block is of the run at hand
+        bool seen = false;  // whether a row of this block is of the run at hand
         for (int r = 0; r < rows; ++r) {
             const std::int64_t row = worker.chain_rows[operand.chain][r];
             if (row < 0) {
@@ -269,7 +266,7 @@ class Launch {
             if (row != run.row) {
                 if (state.way == Way::staged && !seen) store_run(o, part, run);
                 run.row = row;
-                if (row == state.before[part]) {            // the part before has begun this row
+                if (row == state.before[part]) {  // the part before has begun this row
                     run.numbers = state.heads + part * operand.padded;
                     state.head_used[part] = 1;
                     zero_own(run.numbers, operand);
@@ -326,7 +323,7 @@ class Launch {
     void add_heads(std::size_t o) const {
         const OperandPlan& operand = plan_.operands[o];
         const State& state = launch_.operands[o];
-        typename Worker::Run open;              // staged rows: a sum that the next part's head may still add to
+        typename Worker::Run open;  // staged rows: a sum that the next part's head may still add to
         for (std::int64_t part = 0; part < launch_.parts; ++part) {
             T* head = state.heads + part * operand.padded;
             const std::int64_t row = state.before[part];
@@ -354,7 +351,7 @@ class Launch {
         const std::int64_t size = operand.form.size;
         if (size == 0 || (state.first_in_place && launch_.parts == 1)) return;
         const auto own_row = [&](std::int64_t part, std::int64_t row) { return state.own + (part * state.rows + row) * operand.padded; };
-        constexpr std::int64_t chunk = 8192;    // numbers a task adds up
+        constexpr std::int64_t chunk = 8192;  // numbers a task adds up
         if (state.first_in_place && size >= 2 * chunk) {
             const std::int64_t pieces = (size + chunk - 1) / chunk;
             for_each_task(parallel_for, state.rows * pieces, [&](std::int64_t task) {

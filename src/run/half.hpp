@@ -1,6 +1,6 @@
 #pragma once
-// The two 16-bit floating-point types as bits: IEEE binary16 and bfloat16, to and from float, rounding to nearest even. Portable: no 16-bit arithmetic
-// is asked of the compiler.
+// The two 16-bit floating-point types as bits: IEEE binary16 and bfloat16, to and from float, rounding to nearest even. Portable: no 16-bit
+// arithmetic is asked of the compiler.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -18,7 +18,7 @@ inline float to_float(Bfloat16 value) { return std::bit_cast<float>(std::uint32_
 
 inline Bfloat16 to_bfloat16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
-    if (std::isnan(value)) return {static_cast<std::uint16_t>(bits >> 16 | 0x40U)};     // keeps its sign, stays a NaN
+    if (std::isnan(value)) return {static_cast<std::uint16_t>(bits >> 16 | 0x40U)};  // keeps its sign, stays a NaN
     return {static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16)};
 }
 
@@ -26,7 +26,7 @@ inline float to_float(Float16 value) {
     const std::uint32_t sign = (value.bits & 0x8000U) << 16;
     const std::uint32_t exponent = value.bits >> 10 & 31U, fraction = value.bits & 0x3ffU;
     if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000U | fraction << 13);
-    if (exponent == 0) {                                                                // zero or subnormal: fraction * 2^-24
+    if (exponent == 0) {  // zero or subnormal: fraction * 2^-24
         const float magnitude = static_cast<float>(fraction) * 0x1p-24F;
         return sign != 0 ? -magnitude : magnitude;
     }

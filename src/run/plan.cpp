@@ -28,7 +28,8 @@ void plan_dtypes(Data& plan, const PlanOptions& options) {
         fail("expected one dtype per operand (" + std::to_string(operands) + "), got " + std::to_string(plan.dtypes.size()));
     for (std::size_t o = 0; o < operands; ++o)
         if (size_of(plan.dtypes[o]) == 0)
-            fail("operand '" + plan.polynomial.operands[o].name + "': dtype number " + std::to_string(static_cast<int>(plan.dtypes[o])) + " is unknown");
+            fail("operand '" + plan.polynomial.operands[o].name + "': dtype number " + std::to_string(static_cast<int>(plan.dtypes[o])) +
+                 " is unknown");
     const bool all_double = operands > 0 && std::ranges::all_of(plan.dtypes, [](DType dtype) { return dtype == DType::float64; });
     plan.compute = options.compute.value_or(all_double ? DType::float64 : DType::float32);
     if (plan.compute != DType::float32 && plan.compute != DType::float64)
@@ -51,7 +52,9 @@ void plan_operands(Data& plan) {
         const std::int64_t line = 64 / static_cast<std::int64_t>(size_of(plan.compute));
         result.padded = (result.form.size + line - 1) / line * line;
         switch (operand.rows.kind) {
-            case Addressing::Kind::each: result.kind = OperandPlan::Kind::each; break;
+            case Addressing::Kind::each:
+                result.kind = OperandPlan::Kind::each;
+                break;
             case Addressing::Kind::shared:
                 result.kind = OperandPlan::Kind::shared;
                 result.space = -1;
@@ -77,7 +80,8 @@ void plan_operands(Data& plan) {
         plan.border_chain = operand.chain;
     }
     if (plan.chains.size() > 64)
-        throw Error(ErrorKind::unsupported, "a polynomial with " + std::to_string(plan.chains.size()) + " chains of indices: at most 64 can run");
+        throw Error(ErrorKind::unsupported,
+                    "a polynomial with " + std::to_string(plan.chains.size()) + " chains of indices: at most 64 can run");
 }
 
 void plan_masks(Data& plan) {
@@ -108,10 +112,8 @@ void plan_zeroing(Data& plan) {
                 return o < map.size() && s < map[o].size() && map[o][s];
             });
             if (!overwritten && end > offset) {
-                if (!operand.zeroed.empty() && operand.zeroed.back().end == offset)
-                    operand.zeroed.back().end = end;
-                else
-                    operand.zeroed.push_back({offset, end});
+                if (!operand.zeroed.empty() && operand.zeroed.back().end == offset) operand.zeroed.back().end = end;
+                else operand.zeroed.push_back({offset, end});
             }
             offset = end;
         }
@@ -120,7 +122,8 @@ void plan_zeroing(Data& plan) {
 
 void plan_blocks(Data& plan) {
     const std::size_t element = size_of(plan.compute);
-    std::int64_t staged = 0;        // numbers per row of a block; gathered inputs are mostly converted as a whole, runs of sorted outputs are long
+    std::int64_t staged =
+        0;  // numbers per row of a block; gathered inputs are mostly converted as a whole, runs of sorted outputs are long
     plan.block_rows = 1;
     plan.work_per_row = 0;
     for (const OperandPlan& operand : plan.operands) {
@@ -137,7 +140,9 @@ void plan_blocks(Data& plan) {
         for (const auto& kernel : plan.kernels) bytes = std::max(bytes, kernel->scratch_bytes(element, rows));
         return bytes;
     };
-    const auto scratch = [&](int rows) { return static_cast<double>(kernel_scratch(rows)) + static_cast<double>(staged) * static_cast<double>(element) * rows; };
+    const auto scratch = [&](int rows) {
+        return static_cast<double>(kernel_scratch(rows)) + static_cast<double>(staged) * static_cast<double>(element) * rows;
+    };
     while (plan.block_rows > 1 && scratch(plan.block_rows) > static_cast<double>(most_scratch)) plan.block_rows = (plan.block_rows + 1) / 2;
     plan.scratch_bytes = kernel_scratch(plan.block_rows);
 }
@@ -146,7 +151,8 @@ void check_rows(const Data& plan, std::span<const std::int64_t> rows) {
     if (rows.size() != plan.spaces.size()) {
         std::string names;
         for (const std::string& space : plan.spaces) names += (names.empty() ? "'" : ", '") + space + "'";
-        fail("expected the number of rows of each of " + std::to_string(plan.spaces.size()) + " spaces (" + names + "), got " + std::to_string(rows.size()));
+        fail("expected the number of rows of each of " + std::to_string(plan.spaces.size()) + " spaces (" + names + "), got " +
+             std::to_string(rows.size()));
     }
     for (std::size_t s = 0; s < rows.size(); ++s) {
         if (plan.spaces[s].empty() && rows[s] != 1) fail("the row space without a name has one row, got " + std::to_string(rows[s]));
@@ -158,9 +164,11 @@ void check_call(const Data& plan, const Call& call) {
     const Polynomial& polynomial = plan.polynomial;
     check_rows(plan, call.rows);
     if (call.buffers.size() != polynomial.operands.size())
-        fail("expected one buffer per operand (" + std::to_string(polynomial.operands.size()) + "), got " + std::to_string(call.buffers.size()));
+        fail("expected one buffer per operand (" + std::to_string(polynomial.operands.size()) + "), got " +
+             std::to_string(call.buffers.size()));
     if (call.indices.size() != polynomial.indices.size())
-        fail("expected one array per index (" + std::to_string(polynomial.indices.size()) + "), got " + std::to_string(call.indices.size()));
+        fail("expected one array per index (" + std::to_string(polynomial.indices.size()) + "), got " +
+             std::to_string(call.indices.size()));
     for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
         const int space = plan.operands[o].space;
         check_buffer(polynomial.operands[o], call.buffers[o], plan.dtypes[o], space < 0 ? 1 : call.rows[static_cast<std::size_t>(space)]);
@@ -182,15 +190,16 @@ template <class T>
 std::size_t measure(const Data& plan, std::span<const std::int64_t> rows, int threads) {
     Arena arena;
     arrange<T>(plan, rows, threads, arena);
-    return arena.used() + Arena::alignment;         // so that any address can be aligned
+    return arena.used() + Arena::alignment;  // so that any address can be aligned
 }
 
 template <class T>
 void launch_as(const Data& plan, const Call& call, Workspace workspace, int threads, const ParallelFor& parallel_for) {
     const std::size_t needed = measure<T>(plan, call.rows, threads);
     if (workspace.data == nullptr || workspace.bytes < needed)
-        fail("workspace: expected at least " + std::to_string(needed) + " bytes for " + std::to_string(threads) + (threads == 1 ? " thread" : " threads") +
-             ", got " + (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
+        fail("workspace: expected at least " + std::to_string(needed) + " bytes for " + std::to_string(threads) +
+             (threads == 1 ? " thread" : " threads") + ", got " +
+             (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
     const auto address = reinterpret_cast<std::uintptr_t>(workspace.data);
     Arena arena(static_cast<std::byte*>(workspace.data) + (Arena::alignment - address % Arena::alignment) % Arena::alignment);
     LaunchState<T> state = arrange<T>(plan, call.rows, threads, arena);
@@ -200,13 +209,15 @@ void launch_as(const Data& plan, const Call& call, Workspace workspace, int thre
 std::string way_text(const OperandPlan& operand, DType compute) {
     std::string text = operand.output ? "output" : "input";
     switch (operand.kind) {
-        case OperandPlan::Kind::each: text += ", row by row"; break;
-        case OperandPlan::Kind::shared: text += operand.output ? ", one row, summed per part" : ", one row"; break;
+        case OperandPlan::Kind::each:
+            text += ", row by row";
+            break;
+        case OperandPlan::Kind::shared:
+            text += operand.output ? ", one row, summed per part" : ", one row";
+            break;
         case OperandPlan::Kind::indexed:
-            if (!operand.output)
-                text += ", gathered";
-            else
-                text += operand.sorted ? ", summed in place (sorted)" : ", scattered, summed per part";
+            if (!operand.output) text += ", gathered";
+            else text += operand.sorted ? ", summed in place (sorted)" : ", scattered, summed per part";
             break;
     }
     if (operand.plain) return text;
@@ -251,10 +262,8 @@ std::size_t PolynomialPlan::workspace_bytes(std::span<const std::int64_t> rows, 
 void PolynomialPlan::launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for) const {
     check_call(*data_, call);
     const int threads = parallel_for.run == nullptr ? 1 : std::max(1, parallel_for.threads);
-    if (data_->compute == DType::float64)
-        launch_as<double>(*data_, call, workspace, threads, parallel_for);
-    else
-        launch_as<float>(*data_, call, workspace, threads, parallel_for);
+    if (data_->compute == DType::float64) launch_as<double>(*data_, call, workspace, threads, parallel_for);
+    else launch_as<float>(*data_, call, workspace, threads, parallel_for);
 }
 
 Work PolynomialPlan::work(std::span<const std::int64_t> rows) const {
@@ -275,8 +284,9 @@ std::string PolynomialPlan::explain() const {
                        std::to_string(data_->block_rows) + " rows of '" + data_->polynomial.rows + "'\n" + data_->choice;
     for (std::size_t o = 0; o < data_->operands.size(); ++o) {
         const Operand& operand = data_->polynomial.operands[o];
-        text += "operand '" + operand.name + "': " + std::to_string(data_->operands[o].form.size) + " x " + to_text(data_->dtypes[o]) + ", " +
-                (operand.layout == Layout::ir_mul ? "ir_mul" : "mul_ir") + ", " + way_text(data_->operands[o], data_->compute) + "\n";
+        text += "operand '" + operand.name + "': " + std::to_string(data_->operands[o].form.size) + " x " + to_text(data_->dtypes[o]) +
+                ", " + (operand.layout == Layout::ir_mul ? "ir_mul" : "mul_ir") + ", " + way_text(data_->operands[o], data_->compute) +
+                "\n";
     }
     return text;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A polynomial made ready to run on the CPU: kernels chosen, operands' storage understood. Immutable, so that it may run in any number of threads at
-// once, each launch with a workspace of its own.
+// A polynomial made ready to run on the CPU: kernels chosen, operands' storage understood. Immutable, so that it may run in any number of
+// threads at once, each launch with a workspace of its own.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,35 +18,35 @@
 namespace clebsch {
 
 struct PlanOptions {
-    std::vector<DType> dtypes = {};                     ///< storage of each operand, in their order; empty: float32 all
-    std::optional<DType> compute = {};                  ///< float32 or float64; default: float64 if every operand is stored so, else float32
-    std::optional<InstructionSet> instruction_set = {}; ///< default: default_instruction_set()
-    std::string family = {};                            ///< the only kernel family asked before `general`; empty: all
+    std::vector<DType> dtypes = {};     ///< storage of each operand, in their order; empty: float32 all
+    std::optional<DType> compute = {};  ///< float32 or float64; default: float64 if every operand is stored so, else float32
+    std::optional<InstructionSet> instruction_set = {};  ///< default: default_instruction_set()
+    std::string family = {};                             ///< the only kernel family asked before `general`; empty: all
 };
 
-struct PlanData;                                    // run/plan_data.hpp
+struct PlanData;  // run/plan_data.hpp
 
 class PolynomialPlan {
-   public:
-    /// Validates the polynomial and chooses kernels. Throws Error: an invalid polynomial, a wrong number of dtypes, a compute type that is not
-    /// float32 or float64, an instruction set that cannot run here, an unknown family.
+ public:
+    /// Validates the polynomial and chooses kernels. Throws Error: an invalid polynomial, a wrong number of dtypes, a compute type that is
+    /// not float32 or float64, an instruction set that cannot run here, an unknown family.
     explicit PolynomialPlan(Polynomial polynomial, PlanOptions options = {});
     ~PolynomialPlan();
     PolynomialPlan(PolynomialPlan&&) noexcept;
     PolynomialPlan& operator=(PolynomialPlan&&) noexcept;
 
     const Polynomial& polynomial() const;
-    const std::vector<std::string>& spaces() const;     ///< row_spaces(polynomial())
+    const std::vector<std::string>& spaces() const;  ///< row_spaces(polynomial())
     const std::vector<DType>& dtypes() const;
     DType compute() const;
 
-    /// Workspace a launch over these rows needs when at most `threads` tasks run at once. Throws Error when `rows` does not fit the spaces, a number is
-    /// negative, or the size exceeds 2^63.
+    /// Workspace a launch over these rows needs when at most `threads` tasks run at once. Throws Error when `rows` does not fit the spaces,
+    /// a number is negative, or the size exceeds 2^63.
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const;
 
     /// Writes the outputs. Results are bitwise the same for every parallel_for and every workspace. Allocates nothing.
-    /// Throws Error before anything is written: see check_index and check_buffer, overlapping buffers, a workspace that is null or smaller than
-    /// workspace_bytes(call.rows, parallel_for.threads).
+    /// Throws Error before anything is written: see check_index and check_buffer, overlapping buffers, a workspace that is null or smaller
+    /// than workspace_bytes(call.rows, parallel_for.threads).
     void launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for = {}) const;
 
     /// Multiply-adds and bytes of a launch over these rows (docs/limits.md); masks are not looked at. Throws Error as workspace_bytes.
@@ -55,7 +55,7 @@ class PolynomialPlan {
     /// Segments, kernels with the paths they took and why, how operands are staged.
     std::string explain() const;
 
-   private:
+ private:
     std::unique_ptr<const PlanData> data_;
 };
 

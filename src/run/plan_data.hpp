@@ -22,13 +22,13 @@ struct OperandPlan {
     enum class Kind : std::uint8_t { each, shared, indexed };
     Kind kind = Kind::each;
     bool output = false;
-    bool sorted = false;                        ///< indexed, its rows never decrease along the iteration
-    bool plain = false;                         ///< kernels work on the stored rows
-    int chain = -1;                             ///< indexed: which chain of indices
-    int space = 0;                              ///< position in row_spaces(); shared: -1
+    bool sorted = false;  ///< indexed, its rows never decrease along the iteration
+    bool plain = false;   ///< kernels work on the stored rows
+    int chain = -1;       ///< indexed: which chain of indices
+    int space = 0;        ///< position in row_spaces(); shared: -1
     RowForm form;
-    std::int64_t padded = 0;                    ///< numbers from one row of ours to the next, a multiple of 64 bytes
-    std::vector<Range> zeroed;                  ///< `each` outputs: what the executor zeroes before the first kernel
+    std::int64_t padded = 0;    ///< numbers from one row of ours to the next, a multiple of 64 bytes
+    std::vector<Range> zeroed;  ///< `each` outputs: what the executor zeroes before the first kernel
 };
 
 struct PlanData {
@@ -38,18 +38,18 @@ struct PlanData {
     DType compute = DType::float32;
     InstructionSet isa{};
     std::vector<std::unique_ptr<Kernel>> kernels;
-    std::string choice;                         ///< explain text of the kernels
+    std::string choice;  ///< explain text of the kernels
 
     std::vector<OperandPlan> operands;
-    std::vector<std::vector<int>> chains;       ///< positions in polynomial.indices, first applied first; distinct
-    std::vector<int> index_from, index_to;      ///< positions in spaces
-    std::vector<std::uint64_t> path_chains;     ///< distinct sets of chains (bit c) that a path's factors go through
-    bool partly_masked = false;                 ///< whether -1 can mask some paths of a row and leave others
-    int border_chain = -1;                      ///< the chain of the largest sorted output: parts begin where its row changes, if they can
+    std::vector<std::vector<int>> chains;    ///< positions in polynomial.indices, first applied first; distinct
+    std::vector<int> index_from, index_to;   ///< positions in spaces
+    std::vector<std::uint64_t> path_chains;  ///< distinct sets of chains (bit c) that a path's factors go through
+    bool partly_masked = false;              ///< whether -1 can mask some paths of a row and leave others
+    int border_chain = -1;                   ///< the chain of the largest sorted output: parts begin where its row changes, if they can
     int block_rows = 1;
-    std::size_t scratch_bytes = 0;              ///< of one worker, for the kernels
-    std::vector<std::size_t> prepared_bytes;    ///< of each kernel
-    double work_per_row = 0;                    ///< multiply-adds and numbers touched, roughly: how many rows make a part worth while
+    std::size_t scratch_bytes = 0;            ///< of one worker, for the kernels
+    std::vector<std::size_t> prepared_bytes;  ///< of each kernel
+    double work_per_row = 0;                  ///< multiply-adds and numbers touched, roughly: how many rows make a part worth while
 
     /// Whether a row that has no row of the chains in `missing` contributes to no path at all.
     bool masked(std::uint64_t missing) const {

@@ -7,20 +7,15 @@ namespace {
 
 template <class T, class Stored>
 T loaded(Stored value) {
-    if constexpr (std::is_floating_point_v<Stored>)
-        return static_cast<T>(value);
-    else
-        return static_cast<T>(to_float(value));
+    if constexpr (std::is_floating_point_v<Stored>) return static_cast<T>(value);
+    else return static_cast<T>(to_float(value));
 }
 
 template <class Stored, class T>
 Stored stored_as(T value) {
-    if constexpr (std::is_same_v<Stored, Bfloat16>)
-        return to_bfloat16(static_cast<float>(value));
-    else if constexpr (std::is_same_v<Stored, Float16>)
-        return to_float16(static_cast<float>(value));
-    else
-        return static_cast<Stored>(value);
+    if constexpr (std::is_same_v<Stored, Bfloat16>) return to_bfloat16(static_cast<float>(value));
+    else if constexpr (std::is_same_v<Stored, Float16>) return to_float16(static_cast<float>(value));
+    else return static_cast<Stored>(value);
 }
 
 template <class T, class Stored>
@@ -79,20 +74,28 @@ RowForm row_form(const Operand& operand, DType dtype) {
 template <class T>
 void load_row(const RowForm& form, const void* stored, T* row) {
     switch (form.dtype) {
-        case DType::float32: return load(form, static_cast<const float*>(stored), row);
-        case DType::float64: return load(form, static_cast<const double*>(stored), row);
-        case DType::bfloat16: return load(form, static_cast<const Bfloat16*>(stored), row);
-        case DType::float16: return load(form, static_cast<const Float16*>(stored), row);
+        case DType::float32:
+            return load(form, static_cast<const float*>(stored), row);
+        case DType::float64:
+            return load(form, static_cast<const double*>(stored), row);
+        case DType::bfloat16:
+            return load(form, static_cast<const Bfloat16*>(stored), row);
+        case DType::float16:
+            return load(form, static_cast<const Float16*>(stored), row);
     }
 }
 
 template <class T>
 void store_row(const RowForm& form, const T* row, void* stored) {
     switch (form.dtype) {
-        case DType::float32: return store(form, row, static_cast<float*>(stored));
-        case DType::float64: return store(form, row, static_cast<double*>(stored));
-        case DType::bfloat16: return store(form, row, static_cast<Bfloat16*>(stored));
-        case DType::float16: return store(form, row, static_cast<Float16*>(stored));
+        case DType::float32:
+            return store(form, row, static_cast<float*>(stored));
+        case DType::float64:
+            return store(form, row, static_cast<double*>(stored));
+        case DType::bfloat16:
+            return store(form, row, static_cast<Bfloat16*>(stored));
+        case DType::float16:
+            return store(form, row, static_cast<Float16*>(stored));
     }
 }
 

@@ -12,12 +12,12 @@ namespace clebsch {
 struct RowForm {
     struct Piece {
         std::int64_t offset = 0, channels = 0;
-        int components = 1;                     ///< more than one: stored channel by channel, to be transposed
+        int components = 1;  ///< more than one: stored channel by channel, to be transposed
     };
     DType dtype = DType::float32;
-    std::int64_t size = 0;                      ///< numbers
+    std::int64_t size = 0;  ///< numbers
     std::vector<Piece> pieces;
-    bool transposed = false;                    ///< whether any piece is
+    bool transposed = false;  ///< whether any piece is
 
     /// Whether kernels of this compute type can work on the stored row itself.
     bool plain(DType compute) const { return dtype == compute && !transposed; }

@@ -32,12 +32,13 @@ struct Job {
     std::int64_t tasks = 0;
     ParallelFor::Task task = nullptr;
     void* argument = nullptr;
-    std::atomic<std::int64_t> next{0};          ///< the first task nobody has taken
-    std::atomic<int> helpers{0};                ///< workers inside work(); raised under the pool's mutex, while the job is listed
+    std::atomic<std::int64_t> next{0};  ///< the first task nobody has taken
+    std::atomic<int> helpers{0};        ///< workers inside work(); raised under the pool's mutex, while the job is listed
 };
 
 void work(Job& job) {
-    for (std::int64_t i = job.next.fetch_add(1, std::memory_order_relaxed); i < job.tasks; i = job.next.fetch_add(1, std::memory_order_relaxed))
+    for (std::int64_t i = job.next.fetch_add(1, std::memory_order_relaxed); i < job.tasks;
+         i = job.next.fetch_add(1, std::memory_order_relaxed))
         job.task(job.argument, i);
 }
 
@@ -46,12 +47,14 @@ int threads_from_environment() {
         char* end = nullptr;
         const long value = std::strtol(text, &end, 10);
         if (*end != '\0' || value < 1 || value > most_threads)
-            fail("environment variable CLEBSCH_NUM_THREADS: expected a number from 1 to " + std::to_string(most_threads) + ", got '" + text + "'");
+            fail("environment variable CLEBSCH_NUM_THREADS: expected a number from 1 to " + std::to_string(most_threads) + ", got '" +
+                 text + "'");
         return static_cast<int>(value);
     }
     cpu_set_t set;
     CPU_ZERO(&set);
-    const int processors = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
+    const int processors =
+        sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
     return std::clamp(processors, 1, most_threads);
 }
 
@@ -62,8 +65,8 @@ struct ThreadPool::State {
 
     std::mutex mutex;
     std::condition_variable wake, finished;
-    std::vector<Job*> jobs;                     ///< with tasks left, newest last: inner calls first, so that they do not hold up outer ones
-    std::atomic<std::int64_t> arrivals{0};      ///< counts listed jobs, so that an idle worker can look without the mutex
+    std::vector<Job*> jobs;                 ///< with tasks left, newest last: inner calls first, so that they do not hold up outer ones
+    std::atomic<std::int64_t> arrivals{0};  ///< counts listed jobs, so that an idle worker can look without the mutex
     bool stop = false;
     std::vector<std::thread> workers;
 
@@ -80,13 +83,14 @@ struct ThreadPool::State {
                 seen = arrivals.load(std::memory_order_relaxed);
                 job = jobs.back();
                 if (job->next.load(std::memory_order_relaxed) >= job->tasks) {
-                    jobs.pop_back();            // its caller has not come to remove it yet
+                    jobs.pop_back();  // its caller has not come to remove it yet
                     continue;
                 }
                 job->helpers.fetch_add(1, std::memory_order_relaxed);
             }
             work(*job);
-            // Last access to the job: its caller may return as soon as it sees zero. The pool outlives it, so the notification goes by the pool.
+            // Last access to the job: its caller may return as soon as it sees zero. The pool outlives it, so the notification goes by the
+            // pool.
             if (job->helpers.fetch_sub(1, std::memory_order_acq_rel) == 1) {
                 const std::lock_guard lock(mutex);
                 finished.notify_all();
@@ -101,8 +105,7 @@ struct ThreadPool::State {
             jobs.push_back(&job);
             arrivals.fetch_add(1, std::memory_order_relaxed);
         }
-        if (tasks - 1 >= static_cast<std::int64_t>(workers.size()))
-            wake.notify_all();
+        if (tasks - 1 >= static_cast<std::int64_t>(workers.size())) wake.notify_all();
         else
             for (std::int64_t i = 1; i < tasks; ++i) wake.notify_one();
         work(job);
@@ -126,8 +129,7 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
     // A system that refuses more threads leaves a smaller pool, which is still right.
     try {
         for (int i = 1; i < threads; ++i) state_->workers.emplace_back([state = state_.get()] { state->worker(); });
-    } catch (const std::system_error&) {
-    }
+    } catch (const std::system_error&) {}
 }
 
 ThreadPool::~ThreadPool() {

@@ -1,15 +1,15 @@
 #pragma once
-// Running independent tasks on several threads: a small pool of our own, behind a C-callable type that a caller (a framework with a pool of its
-// own) can replace.
+// Running independent tasks on several threads: a small pool of our own, behind a C-callable type that a caller (a framework with a pool of
+// its own) can replace.
 #include <cstdint>
 #include <memory>
 
 namespace clebsch {
 
-/// How a launch spreads its tasks. `run` calls task(argument, i) once for every 0 <= i < tasks, on any threads, in any order, and returns when all
-/// have returned. Tasks do not wait for one another and do not throw; so calling them one after the other is a valid implementation.
-/// `run` null: the calling thread does everything. `threads` is the largest number of tasks worth running at once: a launch starts at most that
-/// many, each with a workspace of its own; results do not depend on it.
+/// How a launch spreads its tasks. `run` calls task(argument, i) once for every 0 <= i < tasks, on any threads, in any order, and returns
+/// when all have returned. Tasks do not wait for one another and do not throw; so calling them one after the other is a valid
+/// implementation. `run` null: the calling thread does everything. `threads` is the largest number of tasks worth running at once: a launch
+/// starts at most that many, each with a workspace of its own; results do not depend on it.
 struct ParallelFor {
     using Task = void (*)(void* argument, std::int64_t index);
     void (*run)(void* context, std::int64_t tasks, Task task, void* argument) = nullptr;
@@ -28,19 +28,19 @@ void for_each_task(const ParallelFor& parallel_for, std::int64_t tasks, const Bo
     parallel_for.run(parallel_for.context, tasks, call, const_cast<Body*>(&body));
 }
 
-/// A pool of `threads` - 1 workers; the thread that calls takes tasks itself, so progress never waits for a worker to become free. Calls may come
-/// from many threads at once and from inside tasks. Destroying it waits for the workers; no call may be running then.
+/// A pool of `threads` - 1 workers; the thread that calls takes tasks itself, so progress never waits for a worker to become free. Calls
+/// may come from many threads at once and from inside tasks. Destroying it waits for the workers; no call may be running then.
 class ThreadPool {
-   public:
-    explicit ThreadPool(int threads);           ///< throws Error(invalid_argument) unless 1 <= threads <= 1024
+ public:
+    explicit ThreadPool(int threads);  ///< throws Error(invalid_argument) unless 1 <= threads <= 1024
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
 
     int threads() const;
-    ParallelFor parallel_for();                 ///< valid as long as the pool
+    ParallelFor parallel_for();  ///< valid as long as the pool
 
-   private:
+ private:
     struct State;
     std::unique_ptr<State> state_;
 };

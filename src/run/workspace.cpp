@@ -24,7 +24,8 @@ std::int64_t count_parts(const PlanData& plan, std::span<const std::int64_t> row
     for (const OperandPlan& operand : plan.operands) {
         traffic += static_cast<double>(operand.form.size) * static_cast<double>(total);
         if (operand.output && operand.kind != OperandPlan::Kind::each && !operand.sorted)
-            sums += 3 * static_cast<double>(operand.form.size) * (operand.space < 0 ? 1.0 : static_cast<double>(rows[static_cast<std::size_t>(operand.space)]));
+            sums += 3 * static_cast<double>(operand.form.size) *
+                    (operand.space < 0 ? 1.0 : static_cast<double>(rows[static_cast<std::size_t>(operand.space)]));
     }
     if (sums > 0) parts = std::min({parts, most_parts_with_sums, static_cast<std::int64_t>(std::max(1.0, share_of_sums * traffic / sums))});
     return parts;
@@ -71,7 +72,8 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
         State state;
         state.rows = operand.space < 0 ? 1 : rows[static_cast<std::size_t>(operand.space)];
         if (!operand.output) {
-            if (!operand.plain) state.way = read_several_times(operand, state.rows, launch.rows) ? State::Way::staged_whole : State::Way::staged;
+            if (!operand.plain)
+                state.way = read_several_times(operand, state.rows, launch.rows) ? State::Way::staged_whole : State::Way::staged;
             if (state.way == State::Way::staged_whole) state.own = arena.take<T>(checked_product(state.rows, operand.padded));
         } else if (operand.kind == OperandPlan::Kind::each) {
             if (!operand.plain) state.way = State::Way::staged;
@@ -87,7 +89,8 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
         } else {
             state.way = State::Way::partial;
             state.first_in_place = operand.plain;
-            if (launch.parts > 1 || !operand.plain) state.own = arena.take<T>(checked_product(checked_product(launch.parts, state.rows), operand.padded));
+            if (launch.parts > 1 || !operand.plain)
+                state.own = arena.take<T>(checked_product(checked_product(launch.parts, state.rows), operand.padded));
         }
         if (!arena.measuring()) new (launch.operands + o) State(state);
     }

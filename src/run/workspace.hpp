@@ -1,10 +1,12 @@
 #pragma once
 // How the rows of a launch are divided into parts, and where everything a launch needs lies in its workspace. Internal to run/.
 //
-// Parts are ranges of consecutive iteration rows. They depend on the problem alone, never on the number of threads, and every sum has one order; so
-// results are bitwise the same however parts are spread. A border moves to the next row of the largest sorted output if that is near. Outputs:
+// Parts are ranges of consecutive iteration rows. They depend on the problem alone, never on the number of threads, and every sum has one
+// order; so results are bitwise the same however parts are spread. A border moves to the next row of the largest sorted output if that is
+// near. Outputs:
 // - each: a row belongs to one part.
-// - sorted: rows of a part's own range are written in place. The first row, where the part before it has begun it, goes to the part's `head` row,
+// - sorted: rows of a part's own range are written in place. The first row, where the part before it has begun it, goes to the part's
+// `head` row,
 //   and heads are added in the order of the parts at the end: a row with any number of summands is spread over all parts.
 // - others (scattered, shared): each part sums into an array of its own, added up in the order of the parts at the end.
 #include <cstddef>
@@ -17,11 +19,11 @@ namespace clebsch {
 
 /// Takes aligned pieces of the workspace; without memory it only measures.
 class Arena {
-   public:
+ public:
     static constexpr std::size_t alignment = 64;
 
     explicit Arena(std::byte* memory = nullptr) : memory_(memory) {}
-    std::byte* take(std::int64_t count, std::size_t bytes);                 ///< throws Error when the total exceeds 2^63
+    std::byte* take(std::int64_t count, std::size_t bytes);  ///< throws Error when the total exceeds 2^63
     template <class T>
     T* take(std::int64_t count) {
         return reinterpret_cast<T*>(take(count, sizeof(T)));
@@ -29,7 +31,7 @@ class Arena {
     std::size_t used() const { return used_; }
     bool measuring() const { return memory_ == nullptr; }
 
-   private:
+ private:
     std::byte* memory_;
     std::size_t used_ = 0;
 };
@@ -38,51 +40,51 @@ class Arena {
 template <class T>
 struct OperandState {
     enum class Way : std::uint8_t {
-        stored,         ///< kernels work on stored rows (sorted outputs: except heads)
-        staged_whole,   ///< inputs: all rows are converted once, before the first block
-        staged,         ///< converted block by block
-        partial,        ///< outputs: arrays of our own per part
+        stored,        ///< kernels work on stored rows (sorted outputs: except heads)
+        staged_whole,  ///< inputs: all rows are converted once, before the first block
+        staged,        ///< converted block by block
+        partial,       ///< outputs: arrays of our own per part
     };
     Way way = Way::stored;
-    std::byte* data = nullptr;                  ///< as passed
+    std::byte* data = nullptr;  ///< as passed
     std::int64_t row_bytes = 0, rows = 0;
-    T* own = nullptr;                           ///< staged_whole: [rows]; partial: [parts][rows], part 0 unused if stored; rows of `padded` numbers
-    bool first_in_place = false;                ///< partial: part 0 sums into the output itself
-    T* heads = nullptr;                         ///< sorted outputs: [parts]
-    T* tails = nullptr;                         ///< staged sorted outputs: [parts], the last row a part has begun
-    std::int64_t* before = nullptr;             ///< sorted outputs: [parts + 1], the last row begun before a part; -1: none
-    std::int64_t* tail_row = nullptr;           ///< [parts], -1: none
-    std::uint8_t* head_used = nullptr;          ///< [parts]
+    T* own = nullptr;                   ///< staged_whole: [rows]; partial: [parts][rows], part 0 unused if stored; rows of `padded` numbers
+    bool first_in_place = false;        ///< partial: part 0 sums into the output itself
+    T* heads = nullptr;                 ///< sorted outputs: [parts]
+    T* tails = nullptr;                 ///< staged sorted outputs: [parts], the last row a part has begun
+    std::int64_t* before = nullptr;     ///< sorted outputs: [parts + 1], the last row begun before a part; -1: none
+    std::int64_t* tail_row = nullptr;   ///< [parts], -1: none
+    std::uint8_t* head_used = nullptr;  ///< [parts]
 };
 
 /// What one running task has to itself.
 template <class T>
 struct WorkerState {
-    struct Run {                                ///< of a sorted operand: the row at hand
+    struct Run {  ///< of a sorted operand: the row at hand
         std::int64_t row = -1;
         T* numbers = nullptr;
         std::int64_t slot = 0;
     };
-    const T*** inputs = nullptr;                ///< [operands] -> [block_rows]
+    const T*** inputs = nullptr;  ///< [operands] -> [block_rows]
     T*** outputs = nullptr;
-    std::int64_t* iteration = nullptr;          ///< [block_rows]
-    std::int64_t** chain_rows = nullptr;        ///< [chains] -> [block_rows]
-    T** staging = nullptr;                      ///< [operands] -> [block_rows + 1] rows
-    Run* runs = nullptr;                        ///< [operands]
-    T* discard = nullptr;                       ///< a row for outputs that have no row
+    std::int64_t* iteration = nullptr;    ///< [block_rows]
+    std::int64_t** chain_rows = nullptr;  ///< [chains] -> [block_rows]
+    T** staging = nullptr;                ///< [operands] -> [block_rows + 1] rows
+    Run* runs = nullptr;                  ///< [operands]
+    T* discard = nullptr;                 ///< a row for outputs that have no row
     std::byte* scratch = nullptr;
 };
 
 template <class T>
 struct LaunchState {
     std::int64_t rows = 0, parts = 1;
-    std::int64_t* borders = nullptr;            ///< [parts + 1]: first iteration row of each part
+    std::int64_t* borders = nullptr;  ///< [parts + 1]: first iteration row of each part
     int workers = 1;
     OperandState<T>* operands = nullptr;
-    WorkerState<T>* worker = nullptr;           ///< [workers]
-    std::byte** prepared = nullptr;             ///< [kernels]
-    const T** shared_rows = nullptr;            ///< [operands]: the row kernels see, null if not a shared input
-    T* zero = nullptr;                          ///< a row for inputs that have no row
+    WorkerState<T>* worker = nullptr;  ///< [workers]
+    std::byte** prepared = nullptr;    ///< [kernels]
+    const T** shared_rows = nullptr;   ///< [operands]: the row kernels see, null if not a shared input
+    T* zero = nullptr;                 ///< a row for inputs that have no row
 };
 
 /// Lays out a launch. With a measuring arena nothing is written and the result's pointers mean nothing.

@@ -10,8 +10,8 @@
 namespace clebsch {
 namespace {
 
-/// Whether something without channels meets something with channels: what folding gains from. Products of channels with channels share monomials
-/// instead, which `terms` finds among all of them, so they are kept together.
+/// Whether something without channels meets something with channels: what folding gains from. Products of channels with channels share
+/// monomials instead, which `terms` finds among all of them, so they are kept together.
 bool has_factor_without_channels(const Path& path) {
     return std::ranges::any_of(path.extents, [](const auto& extent) { return extent.second > 1; }) &&
            std::ranges::any_of(path.factors, [](const Factor& factor) { return factor.channels.empty(); });
@@ -64,14 +64,15 @@ KernelChoice choose_kernels(const Polynomial& polynomial, InstructionSet isa, co
         const bool last = &f == &families.back();
         if (!family.empty() && family != f.name && !last) continue;
         KernelRequest request{.polynomial = &polynomial, .paths = {}, .isa = isa};
-        std::ranges::copy_if(left, std::back_inserter(request.paths), [&](int p) { return f.suits(polynomial.paths[static_cast<std::size_t>(p)]); });
+        std::ranges::copy_if(left, std::back_inserter(request.paths),
+                             [&](int p) { return f.suits(polynomial.paths[static_cast<std::size_t>(p)]); });
         if (request.paths.empty()) continue;
         std::vector<int> taken;
         std::unique_ptr<Kernel> kernel = f.make(request, taken);
         if (kernel == nullptr) continue;
         std::ranges::sort(taken);
-        choice.explain += kernel->name() + ": " + std::to_string(taken.size()) + (taken.size() == 1 ? " path (" : " paths (") + list_of(taken) + "); " +
-                          kernel->explain() + "\n";
+        choice.explain += kernel->name() + ": " + std::to_string(taken.size()) + (taken.size() == 1 ? " path (" : " paths (") +
+                          list_of(taken) + "); " + kernel->explain() + "\n";
         choice.kernels.push_back(std::move(kernel));
         std::erase_if(left, [&](int p) { return std::ranges::binary_search(taken, p); });
     }

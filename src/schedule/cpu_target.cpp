@@ -53,7 +53,7 @@ std::vector<InstructionSet> detect_available() {
     sets.push_back(InstructionSet::baseline);
 #endif
 #if defined(CLEBSCH_HAS_NEON)
-    sets.push_back(InstructionSet::neon);           // part of AArch64 itself
+    sets.push_back(InstructionSet::neon);  // part of AArch64 itself
 #endif
 #if defined(__x86_64__)
     const X86Features features = detect();
@@ -126,7 +126,8 @@ void force_instruction_set(std::optional<InstructionSet> isa) {
 void require_available(InstructionSet isa) {
     const auto sets = available_instruction_sets();
     if (std::find(sets.begin(), sets.end(), isa) != sets.end()) return;
-    throw Error(ErrorKind::unsupported, "instruction set '" + to_text(isa) + "' cannot run here; this library and machine have " + list_of(sets));
+    throw Error(ErrorKind::unsupported,
+                "instruction set '" + to_text(isa) + "' cannot run here; this library and machine have " + list_of(sets));
 }
 
 }  // namespace clebsch

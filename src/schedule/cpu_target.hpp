@@ -12,7 +12,7 @@ namespace clebsch {
 /// avx512: F, DQ, BW and VL; neon: AArch64's baseline.
 enum class InstructionSet : std::uint8_t { baseline, avx2, avx512, neon };
 std::string to_text(InstructionSet isa);
-InstructionSet parse_instruction_set(std::string_view text);    // throws, listing the names
+InstructionSet parse_instruction_set(std::string_view text);  // throws, listing the names
 
 /// Sets compiled into this library that this machine can run (asked of the processor and the operating system), best last.
 std::vector<InstructionSet> available_instruction_sets();

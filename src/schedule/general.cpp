@@ -9,7 +9,8 @@
 namespace clebsch {
 namespace {
 
-/// Where a factor's number is, as a function of its letters: constant + sum of linear[letter] v + triangular[letter] v (v + 1) / 2, by letter - 'a'.
+/// Where a factor's number is, as a function of its letters: constant + sum of linear[letter] v + triangular[letter] v (v + 1) / 2, by
+/// letter - 'a'.
 struct Place {
     std::int64_t constant = 0;
     std::int64_t linear[26] = {};
@@ -19,7 +20,7 @@ struct Place {
 Place place_of(const Path& path, const Factor& factor) {
     Place place;
     const std::vector<ChannelGroup> groups = parse_channels(factor.channels);
-    std::int64_t step = 1;                      // of the group: the extents of all groups to its right
+    std::int64_t step = 1;  // of the group: the extents of all groups to its right
     for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
         const std::int64_t n = path.extent(group->first);
         if (group->restricted()) {
@@ -37,13 +38,15 @@ Place place_of(const Path& path, const Factor& factor) {
     return place;
 }
 
-/// Letters from the outermost to the innermost: a restricted pair in its order; innermost the longest letter that runs contiguously (or not at
-/// all) through every factor, preferably one the output has.
+/// Letters from the outermost to the innermost: a restricted pair in its order; innermost the longest letter that runs contiguously (or not
+/// at all) through every factor, preferably one the output has.
 std::string loop_order(const Path& path, const std::vector<Place>& places) {
     const std::vector<ChannelGroup> pairs = restrictions(path);
     std::string letters;
     for (const auto& [letter, extent] : path.extents) letters += letter;
-    const auto is_first = [&](char letter) { return std::ranges::any_of(pairs, [&](const ChannelGroup& pair) { return pair.first == letter; }); };
+    const auto is_first = [&](char letter) {
+        return std::ranges::any_of(pairs, [&](const ChannelGroup& pair) { return pair.first == letter; });
+    };
     const auto suits = [&](char letter) {
         std::int64_t score = std::min<std::int64_t>(path.extent(letter), 64);
         bool contiguous = true;
@@ -60,7 +63,8 @@ std::string loop_order(const Path& path, const std::vector<Place>& places) {
     std::string order;
     while (!letters.empty()) {
         const auto free = std::ranges::find_if(letters, [&](char letter) {
-            return std::ranges::none_of(pairs, [&](const ChannelGroup& pair) { return pair.second == letter && letters.find(pair.first) != std::string::npos; });
+            return std::ranges::none_of(
+                pairs, [&](const ChannelGroup& pair) { return pair.second == letter && letters.find(pair.first) != std::string::npos; });
         });
         if (free == letters.end()) fail("path: the restrictions of its letters contradict one another");
         order += *free;
@@ -95,7 +99,8 @@ struct PackedPath {
 PackedPath pack(const Polynomial& polynomial, const Path& path) {
     constexpr std::size_t most_factors = 64;
     if (path.factors.size() > most_factors)
-        throw Error(ErrorKind::unsupported, "a path of " + std::to_string(path.factors.size()) + " factors: at most " + std::to_string(most_factors) + " can run");
+        throw Error(ErrorKind::unsupported,
+                    "a path of " + std::to_string(path.factors.size()) + " factors: at most " + std::to_string(most_factors) + " can run");
     PackedPath packed;
     std::vector<Place> places;
     for (const Factor& factor : path.factors) places.push_back(place_of(path, factor));
@@ -127,7 +132,7 @@ PackedPath pack(const Polynomial& polynomial, const Path& path) {
 }
 
 class GeneralKernel final : public Kernel {
-   public:
+ public:
     explicit GeneralKernel(const KernelRequest& request) : paths_(request.paths), isa_(request.isa) {
         for (const int p : paths_) {
             const Path& path = request.polynomial->paths[static_cast<std::size_t>(p)];
@@ -155,7 +160,7 @@ class GeneralKernel final : public Kernel {
         static_cast<Function>(CLEBSCH_SELECT(Function, isa_, run_general))(views_.data(), static_cast<int>(views_.size()), block);
     }
 
-   private:
+ private:
     std::vector<int> paths_;
     InstructionSet isa_;
     Estimate estimate_;

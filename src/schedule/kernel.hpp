@@ -16,16 +16,16 @@ using OverwriteMap = std::vector<std::vector<bool>>;
 
 /// Immutable after construction; run() may be called from many threads at once, each with its own scratch.
 class Kernel {
-   public:
+ public:
     virtual ~Kernel() = default;
-    virtual std::string name() const = 0;                       ///< "fold", "terms", "mix", "lanes", "general"
-    virtual std::string explain() const = 0;                    ///< a few lines: groups, tiles, why
-    virtual std::vector<int> paths() const = 0;                 ///< the paths of the polynomial it computes
-    virtual Estimate estimate() const = 0;                      ///< multiply-adds it performs per iteration row (bytes may stay 0)
-    /// Segments of `each` outputs, as [operand][segment], whose every path in the polynomial this kernel computes and which it therefore stores
-    /// instead of adding to (empty: none). The executor zeroes all others before the first kernel of a block.
+    virtual std::string name() const = 0;        ///< "fold", "terms", "mix", "lanes", "general"
+    virtual std::string explain() const = 0;     ///< a few lines: groups, tiles, why
+    virtual std::vector<int> paths() const = 0;  ///< the paths of the polynomial it computes
+    virtual Estimate estimate() const = 0;       ///< multiply-adds it performs per iteration row (bytes may stay 0)
+    /// Segments of `each` outputs, as [operand][segment], whose every path in the polynomial this kernel computes and which it therefore
+    /// stores instead of adding to (empty: none). The executor zeroes all others before the first kernel of a block.
     virtual OverwriteMap overwritten() const { return {}; }
-    virtual int preferred_rows() const { return 32; }           ///< rows a block should have (upper bound of scratch use)
+    virtual int preferred_rows() const { return 32; }  ///< rows a block should have (upper bound of scratch use)
     virtual std::size_t scratch_bytes(std::size_t element_size, int rows) const = 0;
 
     /// Work once per launch on operands that are shared by all rows (packing weights): inputs[o] is the row of operand o or null.
@@ -38,13 +38,13 @@ class Kernel {
 };
 
 struct KernelRequest {
-    const Polynomial* polynomial;       ///< validated; alive only during construction
-    std::vector<int> paths;             ///< not yet taken by another kernel
+    const Polynomial* polynomial;  ///< validated; alive only during construction
+    std::vector<int> paths;        ///< not yet taken by another kernel
     InstructionSet isa;
 };
 
-/// Each family takes the paths it suits out of the request and returns a kernel for them (null: none). Which family takes a path is decided by
-/// choose_kernels (schedule/cpu.cpp) in this order; `general` takes everything.
+/// Each family takes the paths it suits out of the request and returns a kernel for them (null: none). Which family takes a path is decided
+/// by choose_kernels (schedule/cpu.cpp) in this order; `general` takes everything.
 std::unique_ptr<Kernel> make_fold_kernel(const KernelRequest& request, std::vector<int>& taken);
 std::unique_ptr<Kernel> make_mix_kernel(const KernelRequest& request, std::vector<int>& taken);
 std::unique_ptr<Kernel> make_terms_kernel(const KernelRequest& request, std::vector<int>& taken);

@@ -1,4 +1,5 @@
-// The mix family: paths with a weight matrix (uvw, linear maps and their derivatives). See run/kernels/mix.hpp for the form they are brought into.
+// The mix family: paths with a weight matrix (uvw, linear maps and their derivatives). See run/kernels/mix.hpp for the form they are
+// brought into.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -20,9 +21,9 @@ bool subset(const Letters& letters, const Letters& of) {
 /// One path seen as a product with the matrix of its weight.
 struct MatrixPath {
     const Path* path = nullptr;
-    int weight = 0;                                     ///< factor
-    Letters rows = {}, columns = {};                    ///< letters of W before and after the split
-    std::vector<int> row_side = {}, column_side = {}, neither = {};    ///< the other factors, by the letters they carry
+    int weight = 0;                                                  ///< factor
+    Letters rows = {}, columns = {};                                 ///< letters of W before and after the split
+    std::vector<int> row_side = {}, column_side = {}, neither = {};  ///< the other factors, by the letters they carry
 
     std::int64_t extent(const Letters& letters) const {
         std::int64_t n = 1;
@@ -51,7 +52,8 @@ std::optional<MatrixPath> as_matrix_path(const Polynomial& polynomial, const Pat
     int most = 1;
     for (std::size_t f = 0; f < path.factors.size(); ++f) {
         const Factor& factor = path.factors[f];
-        const Segment& segment = polynomial.operands[static_cast<std::size_t>(factor.operand)].segments[static_cast<std::size_t>(factor.segment)];
+        const Segment& segment =
+            polynomial.operands[static_cast<std::size_t>(factor.operand)].segments[static_cast<std::size_t>(factor.segment)];
         if (segment.components == 1 && static_cast<int>(factor.channels.size()) > most) {
             most = static_cast<int>(factor.channels.size());
             result.weight = static_cast<int>(f);
@@ -66,10 +68,7 @@ std::optional<MatrixPath> as_matrix_path(const Polynomial& polynomial, const Pat
         for (int f = 0; f < static_cast<int>(path.factors.size()); ++f) {
             if (f == result.weight) continue;
             const Letters& channels = path.factors[static_cast<std::size_t>(f)].channels;
-            (channels.empty()                    ? result.neither
-             : subset(channels, result.rows) ? result.row_side
-                                             : result.column_side)
-                .push_back(f);
+            (channels.empty() ? result.neither : subset(channels, result.rows) ? result.row_side : result.column_side).push_back(f);
         }
         if (walkable(path, result.rows, result.row_side) && walkable(path, result.columns, result.column_side)) return result;
     }
@@ -78,7 +77,7 @@ std::optional<MatrixPath> as_matrix_path(const Polynomial& polynomial, const Pat
 
 /// Packs paths one after the other, sharing products and matrix products that are the same.
 class Packer {
-   public:
+ public:
     explicit Packer(const Polynomial& polynomial) : polynomial_(polynomial) {}
 
     /// Adds the path; false (and nothing added) when this family cannot compute it.
@@ -101,17 +100,17 @@ class Packer {
     std::vector<MixOuter> outers;
     std::vector<std::int64_t> buffer_size;
     double multiply_adds = 0;
-    std::set<std::pair<int, int>> stored;       ///< (operand, segment) of outputs that are stored, not added to
+    std::set<std::pair<int, int>> stored;  ///< (operand, segment) of outputs that are stored, not added to
 
-   private:
+ private:
     /// A product before packing: what goes where, with the scalar terms that multiply equal vectors gathered.
     struct Term {
         double coefficient;
         std::vector<std::pair<int, std::int64_t>> scalars;
     };
     struct Target {
-        int component;                                          ///< of the result
-        std::vector<std::pair<int, int>> vectors;               ///< factor (-1: the matrix product), component
+        int component;                             ///< of the result
+        std::vector<std::pair<int, int>> vectors;  ///< factor (-1: the matrix product), component
         friend auto operator<=>(const Target&, const Target&) = default;
     };
     using Sums = std::map<Target, std::vector<Term>>;
@@ -122,13 +121,15 @@ class Packer {
     const Operand& operand(const Factor& factor) const { return polynomial_.operands[static_cast<std::size_t>(factor.operand)]; }
 
     MixNumbers numbers(const MatrixPath& m, const Factor& factor, int component, const Letters& side) const {
-        MixNumbers result{.operand = factor.operand, .offset = operand(factor).offset(factor.segment) + component * segment(factor).multiplicity};
+        MixNumbers result{.operand = factor.operand,
+                          .offset = operand(factor).offset(factor.segment) + component * segment(factor).multiplicity};
         walk(result, m, factor.channels, side);
         return result;
     }
     static void walk(MixNumbers& result, const MatrixPath& m, const Letters& carried, const Letters& side) {
         result.inner_stride = !side.empty() && carried.find(side.back()) != Letters::npos ? 1 : 0;
-        if (side.size() == 2 && carried.find(side.front()) != Letters::npos) result.outer_stride = result.inner_stride == 1 ? m.path->extent(side.back()) : 1;
+        if (side.size() == 2 && carried.find(side.front()) != Letters::npos)
+            result.outer_stride = result.inner_stride == 1 ? m.path->extent(side.back()) : 1;
     }
 
     MixRows rows_of(const Factor& factor) const {
@@ -136,16 +137,20 @@ class Packer {
     }
 
     /// Whether a factor's components can be read by the matrix product as they are.
-    bool is_plain(const MatrixPath& m, int f, const Letters& side) const { return m.path->factors[static_cast<std::size_t>(f)].channels == side; }
+    bool is_plain(const MatrixPath& m, int f, const Letters& side) const {
+        return m.path->factors[static_cast<std::size_t>(f)].channels == side;
+    }
 
     /// The value when the entries are value * delta between two factors' components and no other factor has any part in them.
     std::optional<double> diagonal(const MatrixPath& m, int a, int b) const {
         if (m.path->factors.size() != 3) return std::nullopt;
         const std::vector<CoefficientEntry> list = reduced_entries(*m.path);
         const int n = segment(m.path->factors[static_cast<std::size_t>(a)]).components;
-        if (static_cast<int>(list.size()) != n || segment(m.path->factors[static_cast<std::size_t>(b)]).components != n) return std::nullopt;
+        if (static_cast<int>(list.size()) != n || segment(m.path->factors[static_cast<std::size_t>(b)]).components != n)
+            return std::nullopt;
         for (const CoefficientEntry& entry : list)
-            if (entry.index[static_cast<std::size_t>(a)] != entry.index[static_cast<std::size_t>(b)] || entry.value != list.front().value) return std::nullopt;
+            if (entry.index[static_cast<std::size_t>(a)] != entry.index[static_cast<std::size_t>(b)] || entry.value != list.front().value)
+                return std::nullopt;
         return list.front().value;
     }
 
@@ -153,7 +158,8 @@ class Packer {
     bool alone(const Factor& output) const {
         if (operand(output).rows.kind != Addressing::Kind::each) return false;
         int writers = 0;
-        for (const Path& path : polynomial_.paths) writers += path.output().operand == output.operand && path.output().segment == output.segment;
+        for (const Path& path : polynomial_.paths)
+            writers += path.output().operand == output.operand && path.output().segment == output.segment;
         return writers == 1;
     }
 
@@ -163,7 +169,8 @@ class Packer {
     }
 
     void push_term(MixEntry& entry, const Term& term) {
-        terms.push_back({.coefficient = term.coefficient, .first = static_cast<int>(scalars.size()), .count = static_cast<int>(term.scalars.size())});
+        terms.push_back(
+            {.coefficient = term.coefficient, .first = static_cast<int>(scalars.size()), .count = static_cast<int>(term.scalars.size())});
         for (const auto& [op, offset] : term.scalars) scalars.push_back({.operand = op, .offset = offset});
         ++entry.terms;
     }
@@ -186,7 +193,8 @@ class Packer {
             key += "|" + std::to_string(target.component);
             for (const auto& [f, component] : target.vectors) {
                 const MixNumbers at = numbers(m, m.path->factors[static_cast<std::size_t>(f)], component, side);
-                key += ";" + std::to_string(at.operand) + "." + std::to_string(at.offset) + "." + std::to_string(at.outer_stride) + "." + std::to_string(at.inner_stride);
+                key += ";" + std::to_string(at.operand) + "." + std::to_string(at.offset) + "." + std::to_string(at.outer_stride) + "." +
+                       std::to_string(at.inner_stride);
             }
             for (const Term& term : list) {
                 key += "+" + std::to_string(std::bit_cast<std::uint64_t>(term.coefficient));
@@ -229,9 +237,10 @@ class Packer {
     }
 
     /// Sums of a side's product for every distinct tuple of the components of `by`, which the result is numbered by.
-    Sums sums_by(const MatrixPath& m, const std::vector<int>& side, const std::vector<int>& by, std::map<std::vector<int>, int>& tuples, bool number_all) const {
+    Sums sums_by(const MatrixPath& m, const std::vector<int>& side, const std::vector<int>& by, std::map<std::vector<int>, int>& tuples,
+                 bool number_all) const {
         Sums sums;
-        if (number_all) {       // one factor: all its components, present in the entries or not
+        if (number_all) {  // one factor: all its components, present in the entries or not
             const int n = segment(m.path->factors[static_cast<std::size_t>(by.front())]).components;
             for (int c = 0; c < n; ++c) tuples[{c}] = c;
         }
@@ -247,13 +256,23 @@ class Packer {
     }
 
     /// T = W applied to `from`, shared between paths that ask for the same.
-    MixRows multiplied(const MatrixPath& m, const MixRows& from, int components, bool from_columns, double scale, const std::optional<MixRows>& direct, bool store) {
+    MixRows multiplied(const MatrixPath& m, const MixRows& from, int components, bool from_columns, double scale,
+                       const std::optional<MixRows>& direct, bool store) {
         const Factor& weight = m.path->factors[static_cast<std::size_t>(m.weight)];
         const std::int64_t rows = m.extent(m.rows), columns = m.extent(m.columns);
-        MixMultiply step{.from = from, .components = components, .sources = from_columns ? columns : rows, .targets = from_columns ? rows : columns,
-                         .weight = weight.operand, .weight_offset = operand(weight).offset(weight.segment), .transposed = from_columns,
-                         .shared = operand(weight).rows.kind == Addressing::Kind::shared, .store = true, .packed_at = 0, .scale = scale};
-        const std::vector<std::int64_t> key{from.operand, from.offset, from.stride, components, step.weight, step.weight_offset, step.sources, step.targets, from_columns};
+        MixMultiply step{.from = from,
+                         .components = components,
+                         .sources = from_columns ? columns : rows,
+                         .targets = from_columns ? rows : columns,
+                         .weight = weight.operand,
+                         .weight_offset = operand(weight).offset(weight.segment),
+                         .transposed = from_columns,
+                         .shared = operand(weight).rows.kind == Addressing::Kind::shared,
+                         .store = true,
+                         .packed_at = 0,
+                         .scale = scale};
+        const std::vector<std::int64_t> key{from.operand,       from.offset,  from.stride,  components,  step.weight,
+                                            step.weight_offset, step.sources, step.targets, from_columns};
         if (!direct) {
             if (const auto found = multiplied_.find(key); found != multiplied_.end()) return found->second;
             step.to = {.operand = new_buffer(components * step.targets), .offset = 0, .stride = step.targets};
@@ -285,7 +304,8 @@ class Packer {
             }
             std::map<std::vector<int>, int> tuples;
             sums_by(m, source, results_of(m, target), tuples, false);
-            if (!best || static_cast<int>(tuples.size()) < best->components) best = Way{from_columns, true, static_cast<int>(tuples.size())};
+            if (!best || static_cast<int>(tuples.size()) < best->components)
+                best = Way{from_columns, true, static_cast<int>(tuples.size())};
         }
         if (!best) return false;
         const Letters& source_letters = best->from_columns ? m.columns : m.rows;
@@ -298,8 +318,8 @@ class Packer {
 
         if (into_output && source.size() == 1 && is_plain(m, source.front(), source_letters)) {
             if (const std::optional<double> scale = diagonal(m, source.front(), m.output())) {
-                multiplied(m, rows_of(m.path->factors[static_cast<std::size_t>(source.front())]), segment(output).components, best->from_columns, *scale,
-                           rows_of(output), claim(output));
+                multiplied(m, rows_of(m.path->factors[static_cast<std::size_t>(source.front())]), segment(output).components,
+                           best->from_columns, *scale, rows_of(output), claim(output));
                 return true;
             }
         }
@@ -314,14 +334,16 @@ class Packer {
                 multiplied(m, product, components, best->from_columns, 1.0, rows_of(output), claim(output));
                 return true;
             }
-            return add_after(m, multiplied(m, product, components, best->from_columns, 1.0, {}, true), target, target_letters, tuples, present);
+            return add_after(m, multiplied(m, product, components, best->from_columns, 1.0, {}, true), target, target_letters, tuples,
+                             present);
         }
         const Factor& factor = m.path->factors[static_cast<std::size_t>(source.front())];
         const MixRows product = multiplied(m, rows_of(factor), segment(factor).components, best->from_columns, 1.0, {}, true);
         MixProduct step{.first_entry = static_cast<int>(entries.size())};
         Sums sums;
         for (const CoefficientEntry& entry : reduced_entries(*m.path)) {
-            Target key{.component = entry.index[static_cast<std::size_t>(m.output())], .vectors = {{-1, entry.index[static_cast<std::size_t>(source.front())]}}};
+            Target key{.component = entry.index[static_cast<std::size_t>(m.output())],
+                       .vectors = {{-1, entry.index[static_cast<std::size_t>(source.front())]}}};
             for (const int f : target)
                 if (f != m.output()) key.vectors.emplace_back(f, entry.index[static_cast<std::size_t>(f)]);
             sums[key].push_back(term_of(m, entry));
@@ -383,7 +405,8 @@ class Packer {
         std::set<std::int64_t> written;
         for (std::size_t e = static_cast<std::size_t>(first); e < entries.size(); ++e) written.insert(entries[e].to.offset);
         if (output.channels != letters || static_cast<int>(written.size()) != segment(output).components || !claim(output)) return;
-        for (std::size_t e = static_cast<std::size_t>(first); e < entries.size(); ++e) entries[e].store = written.erase(entries[e].to.offset) != 0;
+        for (std::size_t e = static_cast<std::size_t>(first); e < entries.size(); ++e)
+            entries[e].store = written.erase(entries[e].to.offset) != 0;
     }
 
     bool claim(const Factor& output) {
@@ -398,7 +421,8 @@ class Packer {
         for (const bool columns : {false, true}) {
             const std::vector<int>& side = columns ? m.column_side : m.row_side;
             const std::vector<int>& other = columns ? m.row_side : m.column_side;
-            if (side.size() != 1 || other.empty() || other.size() > mix_vectors || !is_plain(m, side.front(), columns ? m.columns : m.rows)) continue;
+            if (side.size() != 1 || other.empty() || other.size() > mix_vectors || !is_plain(m, side.front(), columns ? m.columns : m.rows))
+                continue;
             const int n = segment(m.path->factors[static_cast<std::size_t>(side.front())]).components;
             if (!bare_columns || n < components) bare_columns = columns, components = n;
         }
@@ -407,8 +431,14 @@ class Packer {
         const std::vector<int>& other = *bare_columns ? m.row_side : m.column_side;
         const Letters& other_letters = *bare_columns ? m.rows : m.columns;
         const Factor& weight = m.path->output();
-        MixOuter step{.components = components, .rows = m.extent(m.rows), .columns = m.extent(m.columns), .weight = weight.operand,
-                      .weight_offset = operand(weight).offset(weight.segment), .shared = operand(weight).rows.kind == Addressing::Kind::shared, .store = false, .scale = 1.0};
+        MixOuter step{.components = components,
+                      .rows = m.extent(m.rows),
+                      .columns = m.extent(m.columns),
+                      .weight = weight.operand,
+                      .weight_offset = operand(weight).offset(weight.segment),
+                      .shared = operand(weight).rows.kind == Addressing::Kind::shared,
+                      .store = false,
+                      .scale = 1.0};
         MixRows plain = rows_of(m.path->factors[static_cast<std::size_t>(bare)]), product;
         const std::optional<double> scale =
             other.size() == 1 && is_plain(m, other.front(), other_letters) ? diagonal(m, bare, other.front()) : std::nullopt;
@@ -437,10 +467,11 @@ class Packer {
 };
 
 class MixKernel final : public Kernel {
-   public:
+ public:
     MixKernel(const KernelRequest& request, Packer packed) : packed_(std::move(packed)), isa_(request.isa) {
         for (const Operand& operand : request.polynomial->operands) overwritten_.emplace_back(operand.segments.size(), false);
-        for (const auto& [operand, segment] : packed_.stored) overwritten_[static_cast<std::size_t>(operand)][static_cast<std::size_t>(segment)] = true;
+        for (const auto& [operand, segment] : packed_.stored)
+            overwritten_[static_cast<std::size_t>(operand)][static_cast<std::size_t>(segment)] = true;
         for (const std::size_t size : {sizeof(float), sizeof(double)}) {
             View& view = size == sizeof(float) ? single_ : double_;
             view.multiplies = packed_.multiplies;
@@ -461,8 +492,10 @@ class MixKernel final : public Kernel {
                             .outer = packed_.outers.data(),
                             .buffers = static_cast<int>(packed_.buffer_size.size()),
                             .buffer_size = packed_.buffer_size.data()};
-            for (const MixMultiply& multiply : packed_.multiplies) view.program.most_components = std::max(view.program.most_components, multiply.components);
-            for (const MixOuter& outer : packed_.outers) view.program.most_components = std::max(view.program.most_components, outer.components);
+            for (const MixMultiply& multiply : packed_.multiplies)
+                view.program.most_components = std::max(view.program.most_components, multiply.components);
+            for (const MixOuter& outer : packed_.outers)
+                view.program.most_components = std::max(view.program.most_components, outer.components);
         }
     }
 
@@ -470,8 +503,9 @@ class MixKernel final : public Kernel {
     std::string explain() const override {
         int shared = 0;
         for (const MixMultiply& multiply : packed_.multiplies) shared += multiply.shared;
-        return "channel-mixing: " + std::to_string(packed_.multiplies.size()) + " matrix products (" + std::to_string(shared) + " with packed shared weights), " +
-               std::to_string(packed_.outers.size()) + " outer products, " + std::to_string(packed_.products.size()) + " channel-wise products beside them; " + to_text(isa_);
+        return "channel-mixing: " + std::to_string(packed_.multiplies.size()) + " matrix products (" + std::to_string(shared) +
+               " with packed shared weights), " + std::to_string(packed_.outers.size()) + " outer products, " +
+               std::to_string(packed_.products.size()) + " channel-wise products beside them; " + to_text(isa_);
     }
     std::vector<int> paths() const override { return packed_.paths; }
     Estimate estimate() const override { return {.multiply_adds = packed_.multiply_adds, .bytes = 0}; }
@@ -492,7 +526,7 @@ class MixKernel final : public Kernel {
     void run(const Block<float>& block) const override { run_typed(single_, block); }
     void run(const Block<double>& block) const override { run_typed(double_, block); }
 
-   private:
+ private:
     struct View {
         MixView program;
         std::vector<MixMultiply> multiplies;

@@ -1,7 +1,7 @@
-// Channel-wise polynomials as straight-line work: monomials, sums of them, products of both. The terms of equal factors (say x x w -> out) form a
-// matrix: its rows are the monomials of some operands with the output they go to, its columns the monomials of the others. A row's sum over columns is
-// computed once however many rows are multiples of it, then multiplied by the row's monomial and added to the output. Which operands make rows and which
-// columns is chosen by counting.
+// Channel-wise polynomials as straight-line work: monomials, sums of them, products of both. The terms of equal factors (say x x w -> out)
+// form a matrix: its rows are the monomials of some operands with the output they go to, its columns the monomials of the others. A row's
+// sum over columns is computed once however many rows are multiples of it, then multiplied by the row's monomial and added to the output.
+// Which operands make rows and which columns is chosen by counting.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -37,14 +37,14 @@ struct Variable {
 
 /// coefficient times a product of variables, added to an output variable.
 struct Term {
-    Numbers variables;          ///< sorted
+    Numbers variables;  ///< sorted
     int output = 0;
     double coefficient = 0;
 };
 
 /// Terms whose factors come from the same operands.
 struct TermClass {
-    Numbers operands;           ///< one per factor, sorted
+    Numbers operands;  ///< one per factor, sorted
     std::vector<Term> terms;
 };
 
@@ -52,9 +52,9 @@ struct TermClass {
 struct Problem {
     std::int64_t channels = 0;
     std::vector<Variable> variables, outputs;
-    std::map<std::pair<Numbers, int>, TermClass> classes;       ///< by operands and output operand
+    std::map<std::pair<Numbers, int>, TermClass> classes;  ///< by operands and output operand
     std::vector<int> paths;
-    double broad = 1;           ///< work of a step per channel in units of a step on scalars
+    double broad = 1;  ///< work of a step per channel in units of a step on scalars
 };
 
 /// The one letter of a path, 0 if it has none; nullopt if the path is not channel-wise.
@@ -66,7 +66,7 @@ std::optional<char> channel_letter(const Path& path) {
 }
 
 class ProblemBuilder {
-   public:
+ public:
     ProblemBuilder(const Polynomial& polynomial, std::int64_t channels) : polynomial_(polynomial) { problem_.channels = channels; }
 
     void add(int number) {
@@ -79,7 +79,8 @@ class ProblemBuilder {
         to.operands = operands;
         for (const CoefficientEntry& entry : reduced_entries(path)) {
             Term term;
-            for (std::size_t f = 0; f + 1 < path.factors.size(); ++f) term.variables.push_back(find(inputs_, problem_.variables, path.factors[f], entry.index[f]));
+            for (std::size_t f = 0; f + 1 < path.factors.size(); ++f)
+                term.variables.push_back(find(inputs_, problem_.variables, path.factors[f], entry.index[f]));
             std::ranges::sort(term.variables);
             term.output = find(outputs_, problem_.outputs, path.output(), entry.index.back());
             term.coefficient = entry.value;
@@ -89,13 +90,13 @@ class ProblemBuilder {
 
     Problem take() {
         for (auto& [key, one] : problem_.classes) {
-            std::ranges::sort(one.terms, [](const Term& a, const Term& b) { return std::tie(a.output, a.variables) < std::tie(b.output, b.variables); });
+            std::ranges::sort(
+                one.terms, [](const Term& a, const Term& b) { return std::tie(a.output, a.variables) < std::tie(b.output, b.variables); });
             std::vector<Term> merged;
             for (Term& term : one.terms) {
                 if (!merged.empty() && merged.back().output == term.output && merged.back().variables == term.variables)
                     merged.back().coefficient += term.coefficient;
-                else
-                    merged.push_back(std::move(term));
+                else merged.push_back(std::move(term));
             }
             one.terms = std::move(merged);
         }
@@ -103,7 +104,7 @@ class ProblemBuilder {
         return std::move(problem_);
     }
 
-   private:
+ private:
     const Polynomial& polynomial_;
     Problem problem_;
     std::map<Variable, int> inputs_, outputs_;
@@ -118,7 +119,7 @@ class ProblemBuilder {
 
 /// Numbers distinct lists of numbers.
 class Catalogue {
-   public:
+ public:
     int number(const Numbers& list) {
         const auto [place, added] = numbers_.try_emplace(list, static_cast<int>(lists_.size()));
         if (added) lists_.push_back(list);
@@ -126,7 +127,7 @@ class Catalogue {
     }
     const Numbers& list(int number) const { return lists_[static_cast<std::size_t>(number)]; }
 
-   private:
+ private:
     std::unordered_map<Numbers, int, NumbersHash> numbers_;
     std::vector<Numbers> lists_;
 };
@@ -134,9 +135,9 @@ class Catalogue {
 /// One row of a class's matrix: output += monomial * ratio * (sum over columns), the sum scaled so that its first coefficient is 1.
 struct MatrixRow {
     int output = 0;
-    int monomial = 0;                                   ///< in the catalogue
+    int monomial = 0;  ///< in the catalogue
     double ratio = 1;
-    std::vector<std::pair<int, double>> columns;        ///< (monomial, coefficient), sorted
+    std::vector<std::pair<int, double>> columns;  ///< (monomial, coefficient), sorted
 };
 
 /// `in_rows`: bit o: the class's o-th distinct operand belongs to the rows' monomials.
@@ -190,14 +191,12 @@ constexpr std::size_t most_split = 6;
 
 /// Turns matrices into steps. Slots of scalars and tiles beyond the inputs are the steps' results, in order.
 class Emitter {
-   public:
+ public:
     explicit Emitter(const Problem& problem) : problem_(problem) {
         for (const Variable& variable : problem.variables) {
             Value value;
-            if (variable.per_channel)
-                value.tile = 1 + tile_inputs_++;
-            else
-                value.scalar = scalar_inputs_++;
+            if (variable.per_channel) value.tile = 1 + tile_inputs_++;
+            else value.scalar = scalar_inputs_++;
             inputs_.push_back(value);
         }
         outputs_.resize(problem.outputs.size());
@@ -206,12 +205,13 @@ class Emitter {
     void add_class(const TermClass& terms) {
         if (terms.terms.empty()) return;
         const std::vector<MatrixRow> rows = rows_of(problem_, terms, choose_rows(terms), catalogue_);
-        std::unordered_map<Numbers, int, NumbersHash> uses;     // a sum used once and not multiplied needs no place of its own
+        std::unordered_map<Numbers, int, NumbersHash> uses;  // a sum used once and not multiplied needs no place of its own
         for (const MatrixRow& row : rows) ++uses[key_of(row)];
         for (const MatrixRow& row : rows) {
             const bool bare = catalogue_.list(row.monomial).empty();
             if (row.columns.size() == 1 || (bare && uses[key_of(row)] == 1)) {
-                for (const auto& [column, coefficient] : row.columns) add_to_output(row.output, monomial(row.monomial), monomial(column), row.ratio * coefficient);
+                for (const auto& [column, coefficient] : row.columns)
+                    add_to_output(row.output, monomial(row.monomial), monomial(column), row.ratio * coefficient);
             } else {
                 add_to_output(row.output, monomial(row.monomial), sum(row), row.ratio);
             }
@@ -231,7 +231,7 @@ class Emitter {
     int tile_inputs() const { return tile_inputs_; }
     int scalar_inputs() const { return scalar_inputs_; }
 
-   private:
+ private:
     const Problem& problem_;
     Catalogue catalogue_;
     int tile_inputs_ = 0, scalar_inputs_ = 0;
@@ -283,16 +283,12 @@ class Emitter {
         Value result;
         const int first = static_cast<int>(terms_.size()), end = first + static_cast<int>(terms.size());
         for (ProductTerm& term : terms) {
-            if (scalars)
-                term = {.a = term.scalar, .coefficient = term.coefficient};
-            else
-                term.a = std::max(term.a, 0);           // slot 0 is one in every channel
+            if (scalars) term = {.a = term.scalar, .coefficient = term.coefficient};
+            else term.a = std::max(term.a, 0);  // slot 0 is one in every channel
             terms_.push_back(term);
         }
-        if (scalars)
-            result.scalar = step(scalar_steps_, scalar_inputs_, {.first = first, .second = end});
-        else
-            result.tile = step(steps_, tile_inputs_ + 1, {.first = first, .second = end});
+        if (scalars) result.scalar = step(scalar_steps_, scalar_inputs_, {.first = first, .second = end});
+        else result.tile = step(steps_, tile_inputs_ + 1, {.first = first, .second = end});
         return sums_[key_of(row)] = result;
     }
 
@@ -305,7 +301,7 @@ class Emitter {
 
     /// A class's terms as hashes, so that many ways to split them can be compared quickly.
     struct HashedTerm {
-        std::array<std::uint64_t, most_split> part{};           ///< of the variables of each distinct operand
+        std::array<std::uint64_t, most_split> part{};  ///< of the variables of each distinct operand
         std::array<std::uint8_t, most_split> tiles{}, scalars{};
         int output = 0;
         double coefficient = 0;
@@ -340,7 +336,7 @@ class Emitter {
             bool scalar = false;
         };
         std::vector<Entry> entries;
-        std::vector<std::pair<std::uint64_t, double>> once;     // things computed once: (hash, work)
+        std::vector<std::pair<std::uint64_t, double>> once;  // things computed once: (hash, work)
         entries.reserve(terms.size());
         for (const HashedTerm& term : terms) {
             Entry entry{.coefficient = term.coefficient};
@@ -392,7 +388,7 @@ class Emitter {
         const std::uint32_t all = (1U << distinct.size()) - 1;
         std::uint32_t best = 0;
         double least = INFINITY;
-        for (std::uint32_t mask = 0; mask < all; ++mask) {      // all of them in rows would leave nothing to sum over
+        for (std::uint32_t mask = 0; mask < all; ++mask) {  // all of them in rows would leave nothing to sum over
             const double cost = work(hashes, mask, distinct.size());
             if (cost < least) {
                 least = cost;
@@ -449,7 +445,8 @@ PackedGroup pack(const Polynomial& polynomial, const Problem& problem, const Ove
     for (const auto& [key, terms] : problem.classes) emitter.add_class(terms);
     PackedGroup packed;
     packed.channels = problem.channels;
-    for (const Variable& variable : problem.variables) (variable.per_channel ? packed.inputs : packed.scalar_inputs).push_back(place_of(polynomial, variable));
+    for (const Variable& variable : problem.variables)
+        (variable.per_channel ? packed.inputs : packed.scalar_inputs).push_back(place_of(polynomial, variable));
     packed.scalar_steps = emitter.scalar_steps();
     packed.steps = emitter.steps();
     const auto append = [&](const Emitter::ProductTerm& term) {
@@ -459,10 +456,14 @@ PackedGroup pack(const Polynomial& polynomial, const Problem& problem, const Ove
     };
     for (const Emitter::ProductTerm& term : emitter.terms()) append(term);
     const auto finish = [&](const Variable& variable, std::vector<Emitter::ProductTerm> terms) {
-        const auto kind = [](const Emitter::ProductTerm& term) { return term.b < 0 ? 0 : term.coefficient == 1 && term.scalar < 0 ? 1 : 2; };
+        const auto kind = [](const Emitter::ProductTerm& term) {
+            return term.b < 0 ? 0 : term.coefficient == 1 && term.scalar < 0 ? 1 : 2;
+        };
         std::ranges::stable_sort(terms, {}, kind);
         const int first = static_cast<int>(packed.terms.size());
-        const auto up_to = [&](int k) { return first + static_cast<int>(std::ranges::count_if(terms, [&](const auto& term) { return kind(term) <= k; })); };
+        const auto up_to = [&](int k) {
+            return first + static_cast<int>(std::ranges::count_if(terms, [&](const auto& term) { return kind(term) <= k; }));
+        };
         const auto o = static_cast<std::size_t>(variable.operand);
         const bool overwrite = o < overwritten.size() && overwritten[o][static_cast<std::size_t>(variable.segment)];
         packed.outputs.push_back({place_of(polynomial, variable), variable.per_channel, overwrite, first, up_to(0), up_to(1), up_to(2)});
@@ -475,7 +476,7 @@ PackedGroup pack(const Polynomial& polynomial, const Problem& problem, const Ove
             if (!overwritten[o][s]) continue;
             const auto here = [&](const Variable& v) { return v.operand == static_cast<int>(o) && v.segment == static_cast<int>(s); };
             const auto any = std::ranges::find_if(problem.outputs, here);
-            if (any == problem.outputs.end()) continue;         // another group's
+            if (any == problem.outputs.end()) continue;  // another group's
             for (int c = 0; c < polynomial.operands[o].segments[s].components; ++c) {
                 const Variable variable{static_cast<int>(o), static_cast<int>(s), c, any->per_channel};
                 if (std::ranges::find(problem.outputs, variable) == problem.outputs.end()) finish(variable, {});
@@ -485,7 +486,7 @@ PackedGroup pack(const Polynomial& polynomial, const Problem& problem, const Ove
 }
 
 class TermsKernel final : public Kernel {
-   public:
+ public:
     TermsKernel(const KernelRequest& request, std::vector<Problem> problems) : isa_(request.isa) {
         find_overwritten(*request.polynomial, problems);
         for (const Problem& problem : problems) {
@@ -506,9 +507,10 @@ class TermsKernel final : public Kernel {
         std::string text = "channel by channel, " + to_text(isa_);
         for (const PackedGroup& group : packed_) {
             const auto products = std::ranges::count_if(group.steps, [](const TermsStep& step) { return step.product; });
-            text += "; " + std::to_string(group.channels) + (group.channels == 1 ? " channel: " : " channels: ") + std::to_string(products) + " products, " +
-                    std::to_string(static_cast<std::int64_t>(group.steps.size()) - products) + " shared sums, " + std::to_string(group.terms.size()) +
-                    " terms, " + std::to_string(group.scalar_steps.size()) + " scalar steps";
+            text += "; " + std::to_string(group.channels) + (group.channels == 1 ? " channel: " : " channels: ") +
+                    std::to_string(products) + " products, " + std::to_string(static_cast<std::int64_t>(group.steps.size()) - products) +
+                    " shared sums, " + std::to_string(group.terms.size()) + " terms, " + std::to_string(group.scalar_steps.size()) +
+                    " scalar steps";
         }
         return text;
     }
@@ -523,7 +525,7 @@ class TermsKernel final : public Kernel {
     void run(const Block<float>& block) const override { run_as(block); }
     void run(const Block<double>& block) const override { run_as(block); }
 
-   private:
+ private:
     InstructionSet isa_;
     std::vector<int> paths_;
     Estimate estimate_;
@@ -552,8 +554,11 @@ class TermsKernel final : public Kernel {
                 std::ptrdiff_t all = 0, most = 0;
                 for (std::size_t p = 0; p < polynomial.paths.size(); ++p) all += writes(static_cast<int>(p));
                 for (const Problem& problem : problems) {
-                    const auto here = [&](const Variable& v) { return v.operand == static_cast<int>(o) && v.segment == static_cast<int>(s); };
-                    if (problem.channels > 0 && std::ranges::any_of(problem.outputs, here)) most = std::max(most, std::ranges::count_if(problem.paths, writes));
+                    const auto here = [&](const Variable& v) {
+                        return v.operand == static_cast<int>(o) && v.segment == static_cast<int>(s);
+                    };
+                    if (problem.channels > 0 && std::ranges::any_of(problem.outputs, here))
+                        most = std::max(most, std::ranges::count_if(problem.paths, writes));
                 }
                 overwritten_[o][s] = all > 0 && most == all;
             }
@@ -567,13 +572,14 @@ std::size_t terms_scratch_bytes(const TermsGroup& group, std::size_t element_siz
     constexpr std::size_t line = 64, widest_vector = 64, widest_tile = 8;
     const auto rounded = [](std::size_t bytes) { return (bytes + line - 1) / line * line; };
     const auto count = [](int n) { return static_cast<std::size_t>(n); };
-    return rounded(count(group.slots) * sizeof(void*)) + rounded(count(group.scalar_slots) * element_size) + rounded(count(group.terms) * element_size) +
-           count(group.sums) * widest_vector + (count(group.inputs) + 4) * widest_tile * widest_vector +
+    return rounded(count(group.slots) * sizeof(void*)) + rounded(count(group.scalar_slots) * element_size) +
+           rounded(count(group.terms) * element_size) + count(group.sums) * widest_vector +
+           (count(group.inputs) + 4) * widest_tile * widest_vector +
            std::max(std::size_t{40 * 1024}, count(group.steps + 1) * 2 * widest_vector) + line;
 }
 
 std::unique_ptr<Kernel> make_terms_kernel(const KernelRequest& request, std::vector<int>& taken) {
-    std::map<std::int64_t, ProblemBuilder> builders;            // by channels
+    std::map<std::int64_t, ProblemBuilder> builders;  // by channels
     for (const int p : request.paths) {
         const Path& path = request.polynomial->paths[static_cast<std::size_t>(p)];
         const std::optional<char> letter = channel_letter(path);

@@ -1,4 +1,5 @@
-// The mix family computes what the reference says: linear maps, fully connected products, their derivatives, shared, per-row and indexed weights.
+// The mix family computes what the reference says: linear maps, fully connected products, their derivatives, shared, per-row and indexed
+// weights.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -22,7 +23,8 @@ ReferenceInputs normal_inputs(const Polynomial& polynomial, std::int64_t rows, u
     for (const std::string& space : row_spaces(polynomial)) inputs.rows[space] = space == polynomial.rows ? rows : 3;
     for (const Index& index : polynomial.indices)
         for (std::int64_t i = 0; i < inputs.rows.at(index.from); ++i)
-            inputs.indices[index.name].push_back(static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(inputs.rows.at(index.to))));
+            inputs.indices[index.name].push_back(
+                static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(inputs.rows.at(index.to))));
     for (const Operand& operand : polynomial.operands) {
         if (operand.role != Role::input) continue;
         const std::string space = polynomial.space_of(operand);
@@ -33,13 +35,16 @@ ReferenceInputs normal_inputs(const Polynomial& polynomial, std::int64_t rows, u
     return inputs;
 }
 
-/// Runs on every instruction set in float32 and float64 and compares with the reference. Every path with two letters or more must be the family's.
+/// Runs on every instruction set in float32 and float64 and compares with the reference. Every path with two letters or more must be the
+/// family's.
 void check_mix(const Polynomial& polynomial, std::int64_t rows = 23) {
     const ReferenceInputs inputs = normal_inputs(polynomial, rows, 7);
     const auto expected = evaluate(polynomial, inputs);
     for (const InstructionSet isa : available_instruction_sets())
         for (const DType dtype : {DType::float32, DType::float64}) {
-            const PolynomialPlan plan(polynomial, {.dtypes = std::vector<DType>(polynomial.operands.size(), dtype), .compute = {}, .instruction_set = isa, .family = "mix"});
+            const PolynomialPlan plan(
+                polynomial,
+                {.dtypes = std::vector<DType>(polynomial.operands.size(), dtype), .compute = {}, .instruction_set = isa, .family = "mix"});
             INFO(plan.explain(), "\n", to_text(polynomial), "\nseed 7, ", to_text(isa), " ", to_text(dtype));
             for (const auto& kernel : choose_kernels(polynomial, isa, "mix").kernels)
                 if (kernel->name() != "mix")
@@ -93,7 +98,8 @@ TEST_CASE("fully connected products with one and with several channels on the se
         for (const Addressing& weights : {shared_row(), each_row()}) {
             TensorProductOptions options;
             options.weights.rows = weights;
-            check_to_second_order(tensor_product(fully_connected("5x0e+4x1o+2x1e", second, "6x0e+3x1o+2x1e"), options), {"x", "y", "weights"});
+            check_to_second_order(tensor_product(fully_connected("5x0e+4x1o+2x1e", second, "6x0e+3x1o+2x1e"), options),
+                                  {"x", "y", "weights"});
         }
 }
 
@@ -101,6 +107,7 @@ TEST_CASE("few outputs, as in the last layer of a network, are multiplied withou
     TensorProductOptions options;
     for (const Addressing& weights : {shared_row(), each_row()}) {
         options.weights.rows = weights;
-        check_to_second_order(tensor_product(fully_connected("64x0e+24x1e+24x1o+16x2e+16x2o", "0e+1o+2e", "0o+6x0e"), options), {"x", "y", "weights"});
+        check_to_second_order(tensor_product(fully_connected("64x0e+24x1e+24x1o+16x2e+16x2o", "0e+1o+2e", "0o+6x0e"), options),
+                              {"x", "y", "weights"});
     }
 }

@@ -41,7 +41,8 @@ ReferenceInputs random_inputs(const Polynomial& polynomial, std::map<std::string
     }
     for (const Operand& operand : polynomial.operands) {
         const std::string space = polynomial.space_of(operand);
-        if (operand.role == Role::input) inputs.arrays[operand.name] = normal(engine, operand.size() * (space.empty() ? 1 : inputs.rows.at(space)));
+        if (operand.role == Role::input)
+            inputs.arrays[operand.name] = normal(engine, operand.size() * (space.empty() ? 1 : inputs.rows.at(space)));
     }
     return inputs;
 }
@@ -103,9 +104,7 @@ const std::map<std::string, std::int64_t> some_rows{{"edge", 531}, {"node", 37},
 std::string message_of(const auto& action) {
     try {
         action();
-    } catch (const Error& error) {
-        return error.what();
-    }
+    } catch (const Error& error) { return error.what(); }
     return "no error";
 }
 
@@ -118,7 +117,8 @@ TEST_CASE("every addressing of inputs and outputs agrees with the reference, in 
             const ReferenceInputs few = random_inputs(polynomial, few_rows, 7, masked);
             const auto few_reference = evaluate(polynomial, few);
             CHECK(largest_error(run_plan(PolynomialPlan(polynomial), few), few_reference) < 2e-6);
-            CHECK(largest_error(run_plan(PolynomialPlan(polynomial), few, {.padding = 5, .index_type = IndexType::int32}), few_reference) < 2e-6);
+            CHECK(largest_error(run_plan(PolynomialPlan(polynomial), few, {.padding = 5, .index_type = IndexType::int32}), few_reference) <
+                  2e-6);
             const ReferenceInputs inputs = random_inputs(polynomial, some_rows, 7, masked);
             const auto reference = evaluate(polynomial, inputs);
             const PlanOptions doubles{.dtypes = std::vector<DType>(polynomial.operands.size(), DType::float64)};
@@ -154,7 +154,10 @@ TEST_CASE("storage types mix: conversions round once, sums are kept in the compu
         REQUIRE(result.surroundings_intact);
         for (const auto& [name, numbers] : evaluate(polynomial, inputs)) {
             const DType dtype = options.dtypes[static_cast<std::size_t>(polynomial.find_operand(name))];
-            const double unit = dtype == DType::float32 ? 0x1p-24 : dtype == DType::float64 ? 1e-13 : dtype == DType::bfloat16 ? 0x1p-8 : 0x1p-11;
+            const double unit = dtype == DType::float32    ? 0x1p-24
+                                : dtype == DType::float64  ? 1e-13
+                                : dtype == DType::bfloat16 ? 0x1p-8
+                                                           : 0x1p-11;
             CAPTURE(name);
             CAPTURE(to_text(dtype));
             CHECK(relative_error(result.outputs.at(name), numbers) < unit);
@@ -243,11 +246,12 @@ TEST_CASE("every instruction set of this machine agrees with the reference") {
 }
 
 TEST_CASE("bad calls are refused before anything is written, naming the operand or index, what was expected and what came") {
-    const Polynomial polynomial = small_convolution();       // x: 8 + 15 + 15 numbers, y: 9
+    const Polynomial polynomial = small_convolution();  // x: 8 + 15 + 15 numbers, y: 9
     const PolynomialPlan plan(polynomial);
     std::vector<float> x(4 * 38), y(6 * 9), weights(6 * polynomial.operands[2].size()), out(4 * polynomial.operands[3].size(), 1.0F);
     std::vector<std::int64_t> sender{0, 1, 2, 3, 0, 1}, receiver{0, 0, 1, 2, 3, 3}, rows{6, 4};
-    std::vector<Buffer> buffers{{x.data(), DType::float32, 4}, {y.data(), DType::float32, 6}, {weights.data(), DType::float32, 6}, {out.data(), DType::float32, 4}};
+    std::vector<Buffer> buffers{
+        {x.data(), DType::float32, 4}, {y.data(), DType::float32, 6}, {weights.data(), DType::float32, 6}, {out.data(), DType::float32, 4}};
     std::vector<IndexBuffer> indices{{sender.data(), IndexType::int64, 6}, {receiver.data(), IndexType::int64, 6}};
     REQUIRE(plan.spaces() == std::vector<std::string>{"edge", "node"});
     std::vector<std::byte> workspace(plan.workspace_bytes(rows, 1));
@@ -273,7 +277,8 @@ TEST_CASE("bad calls are refused before anything is written, naming the operand 
     CHECK(with(buffers[0].row_stride, std::int64_t{1} << 61).find("exceed 2^63 bytes") != std::string::npos);
     CHECK(with(buffers[0].data, static_cast<void*>(reinterpret_cast<std::byte*>(x.data()) + 2)) ==
           "operand 'x': the address is not a multiple of 4 bytes, the size of float32");
-    CHECK(with(buffers[3].data, static_cast<void*>(weights.data() + 100)) == "operand 'out': an output may share no memory with other operands, it overlaps 'weights'");
+    CHECK(with(buffers[3].data, static_cast<void*>(weights.data() + 100)) ==
+          "operand 'out': an output may share no memory with other operands, it overlaps 'weights'");
     CHECK(with(sender[2], 4) == "index 'sender': entry 2 is 4, expected -1 or a row of 'node', which has 4");
     CHECK(with(sender[5], -2).starts_with("index 'sender': entry 5 is -2"));
     CHECK(with(sender[5], std::numeric_limits<std::int64_t>::max()).starts_with("index 'sender': entry 5 is 9223372036854775807"));
@@ -281,8 +286,8 @@ TEST_CASE("bad calls are refused before anything is written, naming the operand 
     CHECK(with(receiver[1], 2) == "index 'receiver': declared as sorted, but entry 2 is 1 after 2");
     CHECK(with(indices[0].size, 5) == "index 'sender': expected 6 entries, one per row of 'edge', got 5");
     CHECK(with(indices[0].data, nullptr) == "index 'sender': the data pointer is null, expected 6 entries");
-    CHECK(with(indices[1].data, static_cast<const void*>(reinterpret_cast<const std::byte*>(receiver.data()) + 4)).find("not a multiple of 8 bytes") !=
-          std::string::npos);
+    CHECK(with(indices[1].data, static_cast<const void*>(reinterpret_cast<const std::byte*>(receiver.data()) + 4))
+              .find("not a multiple of 8 bytes") != std::string::npos);
     CHECK(with(rows[1], 3).starts_with("operand 'x': expected 3 rows, got 4"));
     CHECK(with(rows[0], -1) == "row space 'edge': expected at least 0 rows, got -1");
     CHECK(message_of([&] { launch({nullptr, workspace.size()}); }).find("got a null pointer") != std::string::npos);
@@ -303,7 +308,9 @@ TEST_CASE("columns of one array may be inputs and outputs; overlapping columns m
     const std::vector<std::int64_t> rows{4};
     std::vector<std::byte> workspace(plan.workspace_bytes(rows, 1));
     const auto launch = [&](std::int64_t out_column) {
-        const std::vector<Buffer> buffers{{table.data() + 2, DType::float32, 4, 8}, {weights.data(), DType::float32, 1}, {table.data() + out_column, DType::float32, 4, 8}};
+        const std::vector<Buffer> buffers{{table.data() + 2, DType::float32, 4, 8},
+                                          {weights.data(), DType::float32, 1},
+                                          {table.data() + out_column, DType::float32, 4, 8}};
         return message_of([&] { plan.launch({.buffers = buffers, .indices = {}, .rows = rows}, {workspace.data(), workspace.size()}); });
     };
     CHECK(launch(0) == "no error");
@@ -317,13 +324,16 @@ TEST_CASE("sizes beyond 2^63 are errors, not wrong sizes") {
     const PolynomialPlan plan(small_convolution(Layout::mul_ir, false));
     const std::int64_t largest = std::numeric_limits<std::int64_t>::max();
     CHECK(message_of([&] { plan.workspace_bytes(std::vector<std::int64_t>{largest, largest}, 8); }).find("2^63") != std::string::npos);
-    CHECK(message_of([&] { plan.workspace_bytes(std::vector<std::int64_t>{std::int64_t{1} << 40, std::int64_t{1} << 60}, 8); }).find("2^63") != std::string::npos);
+    CHECK(message_of([&] {
+              plan.workspace_bytes(std::vector<std::int64_t>{std::int64_t{1} << 40, std::int64_t{1} << 60}, 8);
+          }).find("2^63") != std::string::npos);
     CHECK(plan.workspace_bytes(std::vector<std::int64_t>{std::int64_t{1} << 33, std::int64_t{1} << 32}, 1) > std::size_t{1} << 32);
 }
 
 TEST_CASE("plans refuse what they cannot do, naming it") {
     const Polynomial polynomial = small_convolution();
     CHECK(message_of([&] { PolynomialPlan(polynomial, {.dtypes = {DType::float32}}); }) == "expected one dtype per operand (4), got 1");
-    CHECK(message_of([&] { PolynomialPlan(polynomial, {.compute = DType::bfloat16}); }) == "expected float32 or float64 as the compute type, got bfloat16");
+    CHECK(message_of([&] { PolynomialPlan(polynomial, {.compute = DType::bfloat16}); }) ==
+          "expected float32 or float64 as the compute type, got bfloat16");
     CHECK(message_of([&] { PolynomialPlan(polynomial, {.family = "magic"}); }).starts_with("kernel family 'magic' is unknown"));
 }

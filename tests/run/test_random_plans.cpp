@@ -92,7 +92,8 @@ TEST_CASE("random polynomials in float32 and mixed storage stay within rounding 
         random::Engine engine(seed + static_cast<std::uint64_t>(i));
         const Polynomial polynomial = random::polynomial(engine, limits);
         PlanOptions options{.compute = DType::float32};
-        for (std::size_t o = 0; o < polynomial.operands.size(); ++o) options.dtypes.push_back(i % 2 == 0 ? DType::float32 : all[engine() % 4]);
+        for (std::size_t o = 0; o < polynomial.operands.size(); ++o)
+            options.dtypes.push_back(i % 2 == 0 ? DType::float32 : all[engine() % 4]);
         for (std::size_t o = 0; o < polynomial.operands.size(); ++o)
             if (polynomial.operands[o].role == Role::output) options.dtypes[o] = DType::float32;
         const ReferenceInputs inputs = rounded_inputs(polynomial, random::inputs(engine, polynomial, limits), options.dtypes);

@@ -32,9 +32,8 @@ TEST_CASE("tasks may start parallel loops of their own on the same pool") {
         ThreadPool pool(threads);
         std::atomic<int> count{0};
         for_each_task(pool.parallel_for(), 8, [&](std::int64_t) {
-            for_each_task(pool.parallel_for(), 8, [&](std::int64_t) {
-                for_each_task(pool.parallel_for(), 4, [&](std::int64_t) { count.fetch_add(1); });
-            });
+            for_each_task(pool.parallel_for(), 8,
+                          [&](std::int64_t) { for_each_task(pool.parallel_for(), 4, [&](std::int64_t) { count.fetch_add(1); }); });
         });
         CHECK(count.load() == 8 * 8 * 4);
     }
@@ -50,7 +49,7 @@ TEST_CASE("a caller finishes while every worker is held up by another caller") {
             while (!release.load()) std::this_thread::yield();
         });
     });
-    while (held.load() < 3) std::this_thread::yield();      // the other caller and both workers wait for us
+    while (held.load() < 3) std::this_thread::yield();  // the other caller and both workers wait for us
     std::atomic<int> count{0};
     for_each_task(pool.parallel_for(), 100, [&](std::int64_t) { count.fetch_add(1); });
     CHECK(count.load() == 100);
@@ -64,8 +63,7 @@ TEST_CASE("many threads may call one pool at once") {
     std::atomic<std::int64_t> sum{0};
     for (int c = 0; c < 6; ++c)
         callers.emplace_back([&] {
-            for (int repeat = 0; repeat < 200; ++repeat)
-                for_each_task(pool.parallel_for(), 5, [&](std::int64_t i) { sum.fetch_add(i); });
+            for (int repeat = 0; repeat < 200; ++repeat) for_each_task(pool.parallel_for(), 5, [&](std::int64_t i) { sum.fetch_add(i); });
         });
     for (auto& caller : callers) caller.join();
     CHECK(sum.load() == 6 * 200 * 10);

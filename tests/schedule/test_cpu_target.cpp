@@ -10,7 +10,8 @@ using namespace clebsch;
 TEST_CASE("names of instruction sets parse back; an unknown one lists the names") {
     for (const InstructionSet isa : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::neon})
         CHECK(parse_instruction_set(to_text(isa)) == isa);
-    CHECK_THROWS_WITH_AS(parse_instruction_set("sse9"), "instruction set 'sse9' is unknown; expected one of baseline, avx2, avx512, neon", Error);
+    CHECK_THROWS_WITH_AS(parse_instruction_set("sse9"), "instruction set 'sse9' is unknown; expected one of baseline, avx2, avx512, neon",
+                         Error);
 }
 
 TEST_CASE("every available set can be forced, and letting go returns to the default") {

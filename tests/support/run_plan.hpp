@@ -16,10 +16,14 @@ namespace clebsch::testing {
 inline void store_number(std::byte* at, DType dtype, long double value) {
     const auto put = [&](auto number) { std::memcpy(at, &number, sizeof number); };
     switch (dtype) {
-        case DType::float32: return put(static_cast<float>(value));
-        case DType::float64: return put(static_cast<double>(value));
-        case DType::bfloat16: return put(to_bfloat16(static_cast<float>(value)));
-        case DType::float16: return put(to_float16(static_cast<float>(value)));
+        case DType::float32:
+            return put(static_cast<float>(value));
+        case DType::float64:
+            return put(static_cast<double>(value));
+        case DType::bfloat16:
+            return put(to_bfloat16(static_cast<float>(value)));
+        case DType::float16:
+            return put(to_float16(static_cast<float>(value)));
     }
 }
 
@@ -29,10 +33,14 @@ inline long double load_number(const std::byte* at, DType dtype) {
         return number;
     };
     switch (dtype) {
-        case DType::float32: return get(float{});
-        case DType::float64: return get(double{});
-        case DType::bfloat16: return to_float(get(Bfloat16{}));
-        case DType::float16: return to_float(get(Float16{}));
+        case DType::float32:
+            return get(float{});
+        case DType::float64:
+            return get(double{});
+        case DType::bfloat16:
+            return to_float(get(Bfloat16{}));
+        case DType::float16:
+            return to_float(get(Float16{}));
     }
     return 0;
 }
@@ -45,20 +53,23 @@ inline long double rounded(long double value, DType dtype) {
 
 /// An array with room around its rows; everything outside rows is a pattern that must survive.
 class StoredArray {
-   public:
-    StoredArray(DType dtype, std::int64_t rows, std::int64_t size, std::int64_t stride) : dtype_(dtype), rows_(rows), size_(size), stride_(stride) {
+ public:
+    StoredArray(DType dtype, std::int64_t rows, std::int64_t size, std::int64_t stride)
+        : dtype_(dtype), rows_(rows), size_(size), stride_(stride) {
         bytes_.assign(static_cast<std::size_t>(rows * stride + 16) * size_of(dtype), std::byte{0x5a});
     }
     Buffer buffer(bool packed) { return {.data = row(0), .dtype = dtype_, .rows = rows_, .row_stride = packed ? 0 : stride_}; }
     void fill(const ReferenceArray& numbers) {
         for (std::int64_t r = 0; r < rows_; ++r)
             for (std::int64_t i = 0; i < size_; ++i)
-                store_number(row(r) + static_cast<std::size_t>(i) * size_of(dtype_), dtype_, numbers[static_cast<std::size_t>(r * size_ + i)]);
+                store_number(row(r) + static_cast<std::size_t>(i) * size_of(dtype_), dtype_,
+                             numbers[static_cast<std::size_t>(r * size_ + i)]);
     }
     ReferenceArray numbers() {
         ReferenceArray result;
         for (std::int64_t r = 0; r < rows_; ++r)
-            for (std::int64_t i = 0; i < size_; ++i) result.push_back(load_number(row(r) + static_cast<std::size_t>(i) * size_of(dtype_), dtype_));
+            for (std::int64_t i = 0; i < size_; ++i)
+                result.push_back(load_number(row(r) + static_cast<std::size_t>(i) * size_of(dtype_), dtype_));
         return result;
     }
     bool surroundings_intact() {
@@ -71,8 +82,8 @@ class StoredArray {
         return true;
     }
 
-   private:
-    static constexpr std::int64_t offset = 3;       // so that rows are aligned to their elements only
+ private:
+    static constexpr std::int64_t offset = 3;  // so that rows are aligned to their elements only
     DType dtype_;
     std::int64_t rows_, size_, stride_;
     std::vector<std::byte> bytes_;
@@ -80,8 +91,7 @@ class StoredArray {
 };
 
 struct RunOptions {
-
-    std::int64_t padding = 0;                       ///< numbers between rows
+    std::int64_t padding = 0;  ///< numbers between rows
     IndexType index_type = IndexType::int64;
     ParallelFor parallel_for = {};
 };
@@ -127,7 +137,8 @@ inline RunResult run_plan(const PolynomialPlan& plan, const ReferenceInputs& inp
     const int threads = options.parallel_for.run == nullptr ? 1 : options.parallel_for.threads;
     // Garbage, at an odd address: nothing may be expected of a workspace.
     std::vector<unsigned char> workspace(plan.workspace_bytes(rows, threads) + 1, 0xff);
-    plan.launch({.buffers = buffers, .indices = indices, .rows = rows}, {.data = workspace.data() + 1, .bytes = workspace.size() - 1}, options.parallel_for);
+    plan.launch({.buffers = buffers, .indices = indices, .rows = rows}, {.data = workspace.data() + 1, .bytes = workspace.size() - 1},
+                options.parallel_for);
     RunResult result;
     for (std::size_t o = 0; o < arrays.size(); ++o) {
         if (polynomial.operands[o].role == Role::output) result.outputs[polynomial.operands[o].name] = arrays[o].numbers();

@@ -6,7 +6,7 @@ namespace clebsch::CLEBSCH_ISA {
 namespace {
 
 constexpr int most_letters = 26;
-constexpr int most_inner = 3;       ///< inner loops are written out for up to this many inputs that run with the letter
+constexpr int most_inner = 3;  ///< inner loops are written out for up to this many inputs that run with the letter
 
 /// out[i] += scale * product of the n inputs' [i].
 template <class T>
@@ -88,15 +88,11 @@ void run_entries(const RowOfPath<T>& at, const std::int64_t* place, std::int64_t
             int n = 0;
             for (int f = 0; f < inputs; ++f) {
                 const T* number = at.input(f) + place[f] + offset[f];
-                if (step(f) == 0)
-                    scale *= *number;
-                else
-                    in[n++] = number;
+                if (step(f) == 0) scale *= *number;
+                else in[n++] = number;
             }
-            if (out_step == 1)
-                add_products(count, scale, in, n, out);
-            else
-                *out += n == 0 ? scale * static_cast<T>(count) : scale * sum_of_products(count, in, n);
+            if (out_step == 1) add_products(count, scale, in, n, out);
+            else *out += n == 0 ? scale * static_cast<T>(count) : scale * sum_of_products(count, in, n);
             continue;
         }
         for (std::int64_t i = 0; i < count; ++i) {
@@ -112,7 +108,7 @@ void run_path(const RowOfPath<T>& at) {
     const GeneralPath& path = at.path;
     const int outer = path.letters > 0 ? path.letters - 1 : 0;
     std::int64_t value[most_letters] = {};
-    constexpr int most_factors = 64;                // schedule/general.cpp keeps to it
+    constexpr int most_factors = 64;  // schedule/general.cpp keeps to it
     std::int64_t place[most_factors];
     const auto start_of = [&](int letter) {
         std::int64_t start = 0;

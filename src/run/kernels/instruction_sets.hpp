@@ -1,16 +1,24 @@
 #pragma once
 // How one kernel source becomes several functions. Every run/kernels/*.cpp is compiled once per instruction set with CLEBSCH_ISA naming the
-// namespace of that version, and puts everything it defines there. Such a file must not use inline functions or templates of other headers (the
-// standard library's neither): the linker keeps one copy of those, perhaps the one with instructions that the machine lacks. What it includes are plain
-// structs. The two macros below are the only place that lists the versions.
+// namespace of that version, and puts everything it defines there. Such a file must not use inline functions or templates of other headers
+// (the standard library's neither): the linker keeps one copy of those, perhaps the one with instructions that the machine lacks. What it
+// includes are plain structs. The two macros below are the only place that lists the versions.
 #include "schedule/cpu_target.hpp"
 
 /// Declares functions in the namespace of every version.
-#define CLEBSCH_PER_INSTRUCTION_SET(...)      \
-    namespace isa_baseline { __VA_ARGS__ }    \
-    namespace isa_avx2 { __VA_ARGS__ }        \
-    namespace isa_avx512 { __VA_ARGS__ }      \
-    namespace isa_neon { __VA_ARGS__ }
+#define CLEBSCH_PER_INSTRUCTION_SET(...) \
+    namespace isa_baseline {             \
+    __VA_ARGS__                          \
+    }                                    \
+    namespace isa_avx2 {                 \
+    __VA_ARGS__                          \
+    }                                    \
+    namespace isa_avx512 {               \
+    __VA_ARGS__                          \
+    }                                    \
+    namespace isa_neon {                 \
+    __VA_ARGS__                          \
+    }
 
 #if defined(CLEBSCH_HAS_AVX2)
 #define CLEBSCH_IF_AVX2(name) isa_avx2::name
@@ -34,8 +42,8 @@
 #endif
 
 /// The version of function `name` for `isa` as a pointer of type `type` (which picks among overloads); null when it was not compiled.
-#define CLEBSCH_SELECT(type, isa, name)                                                                                  \
-    (isa) == InstructionSet::avx512   ? static_cast<type>(CLEBSCH_IF_AVX512(name))                                        \
-    : (isa) == InstructionSet::avx2   ? static_cast<type>(CLEBSCH_IF_AVX2(name))                                          \
-    : (isa) == InstructionSet::neon   ? static_cast<type>(CLEBSCH_IF_NEON(name))                                          \
-                                      : static_cast<type>(CLEBSCH_IF_BASELINE(name))
+#define CLEBSCH_SELECT(type, isa, name)                                          \
+    (isa) == InstructionSet::avx512 ? static_cast<type>(CLEBSCH_IF_AVX512(name)) \
+    : (isa) == InstructionSet::avx2 ? static_cast<type>(CLEBSCH_IF_AVX2(name))   \
+    : (isa) == InstructionSet::neon ? static_cast<type>(CLEBSCH_IF_NEON(name))   \
+                                    : static_cast<type>(CLEBSCH_IF_BASELINE(name))

@@ -159,18 +159,28 @@ void run_product(const MixView& program, const MixProduct& product, const Rows<T
             const MixEntry* entry = program.entry + product.first_entry + e;
             int together = 1;
             while (together < product_entries && e + together < product.entries && is_plain(entry[0]) && is_plain(entry[together]) &&
-                   entry[together].to.operand == entry[0].to.operand && entry[together].to.offset == entry[0].to.offset && !entry[together].store)
+                   entry[together].to.operand == entry[0].to.operand && entry[together].to.offset == entry[0].to.offset &&
+                   !entry[together].store)
                 ++together;
             for (int k = 0; k < together; ++k) scales_of<T>(program, entry[k], rows, first_row, count, scale[k]);
             if (is_plain(*entry)) {
                 run_plain<T>(entry, together, rows, first_row, count, scale);
             } else {
                 switch (entry->vectors) {
-                    case 0: run_entry<T, 0>(*entry, rows, first_row, count, scale[0]); break;
-                    case 1: run_entry<T, 1>(*entry, rows, first_row, count, scale[0]); break;
-                    case 2: run_entry<T, 2>(*entry, rows, first_row, count, scale[0]); break;
-                    case 3: run_entry<T, 3>(*entry, rows, first_row, count, scale[0]); break;
-                    default: run_entry<T, 4>(*entry, rows, first_row, count, scale[0]);
+                    case 0:
+                        run_entry<T, 0>(*entry, rows, first_row, count, scale[0]);
+                        break;
+                    case 1:
+                        run_entry<T, 1>(*entry, rows, first_row, count, scale[0]);
+                        break;
+                    case 2:
+                        run_entry<T, 2>(*entry, rows, first_row, count, scale[0]);
+                        break;
+                    case 3:
+                        run_entry<T, 3>(*entry, rows, first_row, count, scale[0]);
+                        break;
+                    default:
+                        run_entry<T, 4>(*entry, rows, first_row, count, scale[0]);
                 }
             }
             e += together;
@@ -204,7 +214,8 @@ void run(const MixView& program, const Block<T>& block) {
             if (m.shared) {
                 pointers_of<T>(m.from, m.components, rows, 0, block.rows, a);
                 pointers_of<T>(m.to, m.components, rows, 0, block.rows, c);
-                multiply_rows<T>(a, c, std::int64_t(block.rows) * m.components, m.sources, m.targets, packed + m.packed_at, T(m.scale), m.store, absorb);
+                multiply_rows<T>(a, c, std::int64_t(block.rows) * m.components, m.sources, m.targets, packed + m.packed_at, T(m.scale),
+                                 m.store, absorb);
                 continue;
             }
             for (int r = 0; r < block.rows; ++r) {
@@ -221,7 +232,8 @@ void run(const MixView& program, const Block<T>& block) {
             for (int r = 0; r < block.rows; r += together) {
                 pointers_of<T>(m.left, m.components, rows, r, together, a);
                 pointers_of<T>(m.right, m.components, rows, r, together, b);
-                add_outer<T>(a, b, std::int64_t(together) * m.components, m.rows, m.columns, rows.at(m.weight, r) + m.weight_offset, T(m.scale), m.store);
+                add_outer<T>(a, b, std::int64_t(together) * m.components, m.rows, m.columns, rows.at(m.weight, r) + m.weight_offset,
+                             T(m.scale), m.store);
             }
         }
     }

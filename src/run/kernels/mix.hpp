@@ -1,12 +1,14 @@
 #pragma once
 // The packed program of the mix family (channel-mixing products); schedule/mix.cpp makes it, run/kernels/mix*.cpp run it.
 //
-// A weight W of one component and several letters is a matrix: the letters before a split number its rows, those after it its columns. A path becomes
+// A weight W of one component and several letters is a matrix: the letters before a split number its rows, those after it its columns. A
+// path becomes
 //     product:   P[c, s] = coefficients times the factors on one side of W            (skipped when that side is one operand as it is)
-//     multiply:  T[c, d] = sum_s W[s, d] P[c, s]                                      a matrix product over all rows and components of a block if W is shared
-//     product:   output  = coefficients times T and the factors on the other side     (skipped when T is the output itself)
-// and a path whose output is W is  outer: W[p, s] += sum_c P[c, p] Q[c, s].  Products and T are kept per row in scratch buffers, which count as operands
-// beyond the polynomial's. Plain structs of pointers: see run/kernels/instruction_sets.hpp for why.
+//     multiply:  T[c, d] = sum_s W[s, d] P[c, s]                                      a matrix product over all rows and components of a
+//     block if W is shared product:   output  = coefficients times T and the factors on the other side     (skipped when T is the output
+//     itself)
+// and a path whose output is W is  outer: W[p, s] += sum_c P[c, p] Q[c, s].  Products and T are kept per row in scratch buffers, which
+// count as operands beyond the polynomial's. Plain structs of pointers: see run/kernels/instruction_sets.hpp for why.
 #include <cstdint>
 
 #include "run/block.hpp"
@@ -14,8 +16,8 @@
 
 namespace clebsch {
 
-inline constexpr int mix_vectors = 4;       ///< most channel-carrying factors of one product
-inline constexpr int mix_buffers = 128;     ///< most scratch buffers of one program
+inline constexpr int mix_vectors = 4;    ///< most channel-carrying factors of one product
+inline constexpr int mix_buffers = 128;  ///< most scratch buffers of one program
 
 /// Numbers of a row that two nested loops walk: offset + outer * outer_stride + inner * inner_stride, inner_stride 0 or 1.
 struct MixNumbers {
@@ -53,10 +55,10 @@ struct MixMultiply {
     MixRows from = {}, to = {};
     int components = 0;
     std::int64_t sources = 0, targets = 0;
-    int weight = 0;                         ///< operand
+    int weight = 0;  ///< operand
     std::int64_t weight_offset = 0;
     bool transposed = false, shared = false, store = false;
-    std::int64_t packed_at = 0;             ///< shared: in elements, where `prepare` put the panels
+    std::int64_t packed_at = 0;  ///< shared: in elements, where `prepare` put the panels
     double scale = 1;
 };
 
@@ -89,16 +91,16 @@ struct MixView {
     int multiplies = 0;
     const MixOuter* outer = nullptr;
     int buffers = 0;
-    const std::int64_t* buffer_size = nullptr;      ///< elements per row of each scratch buffer
+    const std::int64_t* buffer_size = nullptr;  ///< elements per row of each scratch buffer
     int most_components = 1;
     std::int64_t most_channels = 1;
 };
 
-CLEBSCH_PER_INSTRUCTION_SET(                                                     //
-    void run_mix(const MixView& program, const Block<float>& block);             //
-    void run_mix(const MixView& program, const Block<double>& block);            //
-    void pack_mix(const MixView& program, const float* const* inputs, float* packed);      //
-    void pack_mix(const MixView& program, const double* const* inputs, double* packed);    //
+CLEBSCH_PER_INSTRUCTION_SET(                                                             //
+    void run_mix(const MixView& program, const Block<float>& block);                     //
+    void run_mix(const MixView& program, const Block<double>& block);                    //
+    void pack_mix(const MixView& program, const float* const* inputs, float* packed);    //
+    void pack_mix(const MixView& program, const double* const* inputs, double* packed);  //
     /// Elements of the panels of one weight of `sources` x `targets`.
     std::int64_t packed_mix_size(std::int64_t sources, std::int64_t targets, int element_size);)
 

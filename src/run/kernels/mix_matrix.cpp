@@ -43,11 +43,13 @@ void tile(const T* const* a, T* const* c, std::int64_t inner, const T* panel, in
         for (int v = 0; v < Vectors; ++v) write<T>(c[r] + column + v * lanes, factor * sum[r][v], columns - v * lanes, store_it);
 }
 
-/// Components of one row at once, a strip of Vectors vectors of columns; the first strip of a short row may read past it but never past the matrix.
+/// Components of one row at once, a strip of Vectors vectors of columns; the first strip of a short row may read past it but never past the
+/// matrix.
 template <class T, int Components, int Vectors>
-void strip(const T* const* a, T* const* c, std::int64_t inner, std::int64_t stride, const T* w, int columns, std::int64_t column, T scale, bool store_it) {
+void strip(const T* const* a, T* const* c, std::int64_t inner, std::int64_t stride, const T* w, int columns, std::int64_t column, T scale,
+           bool store_it) {
     constexpr int lanes = lanes_of<T>;
-    constexpr int unroll = Components * Vectors >= 4 ? 1 : 4;       // enough sums in flight to hide the latency of an addition
+    constexpr int unroll = Components * Vectors >= 4 ? 1 : 4;  // enough sums in flight to hide the latency of an addition
     Vector<T> sum[unroll][Components][Vectors] = {};
     const std::int64_t whole = columns >= Vectors * lanes ? inner : inner - (Vectors * lanes - columns + stride - 1) / stride;
     std::int64_t k = 0;
@@ -94,7 +96,8 @@ void strips(const T* const* a, T* const* c, std::int64_t inner, std::int64_t col
 }  // namespace
 
 template <class T>
-void multiply_rows(const T** a, T** c, std::int64_t rows, std::int64_t inner, std::int64_t columns, const T* packed, T scale, bool store, T* absorb) {
+void multiply_rows(const T** a, T** c, std::int64_t rows, std::int64_t inner, std::int64_t columns, const T* packed, T scale, bool store,
+                   T* absorb) {
     constexpr int lanes = lanes_of<T>, width = mix_tile_columns<T>;
     const std::int64_t padded = (rows + mix_tile_rows - 1) / mix_tile_rows * mix_tile_rows;
     for (std::int64_t m = rows; m < padded; ++m) a[m] = a[rows - 1];
@@ -118,7 +121,8 @@ void pack_panels(const T* w, std::int64_t inner, std::int64_t columns, std::int6
 }
 
 template <class T>
-void multiply_row(const T* const* a, T* const* c, int components, std::int64_t inner, std::int64_t columns, const T* w, T scale, bool store_it) {
+void multiply_row(const T* const* a, T* const* c, int components, std::int64_t inner, std::int64_t columns, const T* w, T scale,
+                  bool store_it) {
     for (; components > 0;) {
         const int now = components < 5 ? components : components == 5 ? 3 : 4;
         if (now == 1) strips<T, 1>(a, c, inner, columns, w, scale, store_it);
@@ -130,7 +134,8 @@ void multiply_row(const T* const* a, T* const* c, int components, std::int64_t i
 }
 
 template <class T>
-void multiply_row_transposed(const T* const* a, T* const* c, int components, std::int64_t inner, std::int64_t columns, const T* w, T scale, bool store_it) {
+void multiply_row_transposed(const T* const* a, T* const* c, int components, std::int64_t inner, std::int64_t columns, const T* w, T scale,
+                             bool store_it) {
     constexpr int lanes = lanes_of<T>;
     for (std::int64_t column = 0; column < columns; column += lanes) {
         const int now = columns - column < lanes ? int(columns - column) : lanes;
@@ -148,7 +153,8 @@ void multiply_row_transposed(const T* const* a, T* const* c, int components, std
 }
 
 template <class T>
-void add_outer(const T* const* left, const T* const* right, std::int64_t count, std::int64_t rows, std::int64_t columns, T* w, T scale, bool store_it) {
+void add_outer(const T* const* left, const T* const* right, std::int64_t count, std::int64_t rows, std::int64_t columns, T* w, T scale,
+               bool store_it) {
     constexpr int lanes = lanes_of<T>, tile_rows = mix_tile_rows;
     const Vector<T> factor = broadcast<T>(scale);
     for (std::int64_t p = 0; p < rows; p += tile_rows) {
@@ -194,11 +200,11 @@ void add_outer(const T* const* left, const T* const* right, std::int64_t count, 
     }
 }
 
-#define CLEBSCH_INSTANTIATE(T)                                                                                                              \
-    template void multiply_rows<T>(const T**, T**, std::int64_t, std::int64_t, std::int64_t, const T*, T, bool, T*);                       \
-    template void pack_panels<T>(const T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*);                                    \
-    template void multiply_row<T>(const T* const*, T* const*, int, std::int64_t, std::int64_t, const T*, T, bool);                         \
-    template void multiply_row_transposed<T>(const T* const*, T* const*, int, std::int64_t, std::int64_t, const T*, T, bool);              \
+#define CLEBSCH_INSTANTIATE(T)                                                                                                \
+    template void multiply_rows<T>(const T**, T**, std::int64_t, std::int64_t, std::int64_t, const T*, T, bool, T*);          \
+    template void pack_panels<T>(const T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*);                       \
+    template void multiply_row<T>(const T* const*, T* const*, int, std::int64_t, std::int64_t, const T*, T, bool);            \
+    template void multiply_row_transposed<T>(const T* const*, T* const*, int, std::int64_t, std::int64_t, const T*, T, bool); \
     template void add_outer<T>(const T* const*, const T* const*, std::int64_t, std::int64_t, std::int64_t, T*, T, bool);
 CLEBSCH_INSTANTIATE(float)
 CLEBSCH_INSTANTIATE(double)

@@ -9,10 +9,12 @@ inline constexpr int mix_tile_rows = vector_registers == 32 ? 8 : 6;
 template <class T>
 inline constexpr int mix_tile_columns = 2 * lanes_of<T>;
 
-/// c[m][n] (+)= scale * sum_k a[m][k] B[k][n] for m < rows, n < columns; `packed`: B in panels (pack_panels). Pointers c[m] differ from one another.
-/// Arrays a and c have room up to the next multiple of mix_tile_rows, which is overwritten; `absorb` takes what the padding rows give (mix_tile_columns).
+/// c[m][n] (+)= scale * sum_k a[m][k] B[k][n] for m < rows, n < columns; `packed`: B in panels (pack_panels). Pointers c[m] differ from one
+/// another. Arrays a and c have room up to the next multiple of mix_tile_rows, which is overwritten; `absorb` takes what the padding rows
+/// give (mix_tile_columns).
 template <class T>
-void multiply_rows(const T** a, T** c, std::int64_t rows, std::int64_t inner, std::int64_t columns, const T* packed, T scale, bool store, T* absorb);
+void multiply_rows(const T** a, T** c, std::int64_t rows, std::int64_t inner, std::int64_t columns, const T* packed, T scale, bool store,
+                   T* absorb);
 
 /// B[k][n] = w[k * row_stride + n * column_stride] in panels of mix_tile_columns, zero-padded.
 template <class T>
@@ -20,14 +22,17 @@ void pack_panels(const T* w, std::int64_t inner, std::int64_t columns, std::int6
 
 /// c[m][n] (+)= scale * sum_k a[m][k] w[k][n]; w row-major; m < components.
 template <class T>
-void multiply_row(const T* const* a, T* const* c, int components, std::int64_t inner, std::int64_t columns, const T* w, T scale, bool store);
+void multiply_row(const T* const* a, T* const* c, int components, std::int64_t inner, std::int64_t columns, const T* w, T scale,
+                  bool store);
 
 /// c[m][n] (+)= scale * sum_k w[n][k] a[m][k]; w row-major.
 template <class T>
-void multiply_row_transposed(const T* const* a, T* const* c, int components, std::int64_t inner, std::int64_t columns, const T* w, T scale, bool store);
+void multiply_row_transposed(const T* const* a, T* const* c, int components, std::int64_t inner, std::int64_t columns, const T* w, T scale,
+                             bool store);
 
 /// w[p][s] (+)= scale * sum_m left[m][p] right[m][s]; w row-major rows x columns.
 template <class T>
-void add_outer(const T* const* left, const T* const* right, std::int64_t count, std::int64_t rows, std::int64_t columns, T* w, T scale, bool store);
+void add_outer(const T* const* left, const T* const* right, std::int64_t count, std::int64_t rows, std::int64_t columns, T* w, T scale,
+               bool store);
 
 }  // namespace clebsch::CLEBSCH_ISA

@@ -1,5 +1,5 @@
-// Channel-wise polynomials: every step works on a tile of up to eight vectors of channels, which stay in registers while a step's terms are added;
-// results that later steps need live in scratch, small enough for the first-level cache.
+// Channel-wise polynomials: every step works on a tile of up to eight vectors of channels, which stay in registers while a step's terms are
+// added; results that later steps need live in scratch, small enough for the first-level cache.
 #include "run/kernels/terms.hpp"
 
 #include "run/simd.hpp"
@@ -7,16 +7,18 @@
 namespace clebsch::CLEBSCH_ISA {
 namespace {
 
-constexpr std::int64_t tile_budget = 40 * 1024;     ///< bytes that the steps' tiles may take before tiles get narrower
+constexpr std::int64_t tile_budget = 40 * 1024;  ///< bytes that the steps' tiles may take before tiles get narrower
 
 template <class T, int n>
 struct Tile {
     Vector<T> v[n];
 };
 
-/// sum[k] += sum over terms [first, end) of coefficient * a's vector k (* b's). Narrow tiles keep several sums, to have enough independent additions.
+/// sum[k] += sum over terms [first, end) of coefficient * a's vector k (* b's). Narrow tiles keep several sums, to have enough independent
+/// additions.
 template <class T, int n, bool with_coefficient, bool with_b>
-[[gnu::always_inline]] inline void add_terms(const TermsGroup& group, int first, int end, const T* const* slots, const T* coefficients, Tile<T, n>& sum) {
+[[gnu::always_inline]] inline void add_terms(const TermsGroup& group, int first, int end, const T* const* slots, const T* coefficients,
+                                             Tile<T, n>& sum) {
     constexpr int lanes = lanes_of<T>;
     constexpr int chains = n >= 8 ? 1 : n == 4 ? 2 : 4;
     const auto add = [&](int t, Tile<T, n>& to) {
@@ -26,10 +28,8 @@ template <class T, int n, bool with_coefficient, bool with_b>
         for (int k = 0; k < n; ++k) {
             Vector<T> factor = load(a + k * lanes);
             if constexpr (with_b && with_coefficient) factor *= c;
-            if constexpr (with_b)
-                to.v[k] += factor * load(b + k * lanes);
-            else
-                to.v[k] += factor * c;
+            if constexpr (with_b) to.v[k] += factor * load(b + k * lanes);
+            else to.v[k] += factor * c;
         }
     };
     int t = first;
@@ -50,9 +50,9 @@ struct Scratch {
     const T** slots;
     T* scalars;
     T* coefficients;
-    T* sums;            ///< one vector per output that sums over channels
-    T* tiles;           ///< slots * tile width
-    T* edge;            ///< inputs and one output of the last, incomplete tile
+    T* sums;   ///< one vector per output that sums over channels
+    T* tiles;  ///< slots * tile width
+    T* edge;   ///< inputs and one output of the last, incomplete tile
 };
 
 /// Computes all steps on n vectors of channels and hands every output's tile to `finish`.
@@ -144,18 +144,19 @@ void run_edge(const TermsGroup& group, const Block<T>& block, int row, std::int6
 
 template <class T>
 void run_scalars(const TermsGroup& group, const Block<T>& block, int row, const Scratch<T>& scratch) {
-    for (int i = 0; i < group.scalar_inputs; ++i) scratch.scalars[i] = block.inputs[group.scalar_input[i].operand][row][group.scalar_input[i].offset];
+    for (int i = 0; i < group.scalar_inputs; ++i)
+        scratch.scalars[i] = block.inputs[group.scalar_input[i].operand][row][group.scalar_input[i].offset];
     for (int s = 0; s < group.scalar_steps; ++s) {
         const TermsStep& step = group.scalar_step[s];
         T result = T{0};
-        if (step.product)
-            result = scratch.scalars[step.first] * scratch.scalars[step.second];
+        if (step.product) result = scratch.scalars[step.first] * scratch.scalars[step.second];
         else
             for (int t = step.first; t < step.second; ++t) result += scratch.coefficients[t] * scratch.scalars[group.term[t].a];
         scratch.scalars[step.destination] = result;
     }
     for (int s = 0; s < group.scaled; ++s)
-        scratch.coefficients[group.scale[s].term] = static_cast<T>(group.value[group.scale[s].term]) * scratch.scalars[group.scale[s].scalar];
+        scratch.coefficients[group.scale[s].term] =
+            static_cast<T>(group.value[group.scale[s].term]) * scratch.scalars[group.scale[s].scalar];
 }
 
 template <class T>
@@ -190,10 +191,8 @@ void run(const TermsGroup& group, const Block<T>& block) {
         if (bytes * 4 <= tile_budget) channel = run_full<T, 4>(group, block, row, channel, scratch);
         channel = run_full<T, 2>(group, block, row, channel, scratch);
         if (channel < group.channels) {
-            if (group.channels - channel <= lanes)
-                run_edge<T, 1>(group, block, row, channel, scratch);
-            else
-                run_edge<T, 2>(group, block, row, channel, scratch);
+            if (group.channels - channel <= lanes) run_edge<T, 1>(group, block, row, channel, scratch);
+            else run_edge<T, 2>(group, block, row, channel, scratch);
         }
         int sums = 0;
         for (int o = 0; o < group.outputs; ++o) {
