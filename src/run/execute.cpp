@@ -155,6 +155,7 @@ class Launch {
         for (std::int64_t i = part_begin(part); i < end;) {
             const int rows = collect(i, end, worker);
             if (rows == 0) continue;
+            fetch(i, std::min(end, i + plan_.block_rows));
             for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
                 if (plan_.operands[o].output) point_output(o, part, rows, worker);
                 else point_input(o, rows, worker);
@@ -169,6 +170,28 @@ class Launch {
         }
         for (std::size_t o = 0; o < plan_.operands.size(); ++o)
             if (plan_.operands[o].output && plan_.operands[o].sorted) finish_last_run(o, part, worker);
+    }
+
+    /// Asks for the rows of the next block, so that their way through the caches overlaps with the arithmetic of this one: kernels read
+    /// pieces of rows, which hardware does not foresee.
+    void fetch(std::int64_t begin, std::int64_t end) const {
+        if (begin >= end) return;
+        for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
+            const OperandPlan& operand = plan_.operands[o];
+            if (operand.kind != Kind::each) continue;
+            const State& state = launch_.operands[o];
+            const std::int64_t bytes = operand.form.size * static_cast<std::int64_t>(size_of(operand.form.dtype));
+            if (state.row_bytes == bytes) {
+                fetch_bytes(stored_row(state, begin), bytes * (end - begin));
+                continue;
+            }
+            for (std::int64_t row = begin; row < end; ++row) fetch_bytes(stored_row(state, row), bytes);
+        }
+    }
+
+    static void fetch_bytes(const std::byte* at, std::int64_t bytes) {
+        constexpr std::int64_t line = 64;
+        for (std::int64_t b = 0; b < bytes; b += line) __builtin_prefetch(at + b, 0, 2);
     }
 
     void start_output(std::size_t o, std::int64_t part, Worker& worker) const {

@@ -47,7 +47,7 @@ void plan_operands(Data& plan) {
         const Operand& operand = polynomial.operands[o];
         OperandPlan result;
         result.output = operand.role == Role::output;
-        result.form = row_form(operand, plan.dtypes[o]);
+        result.form = row_form(operand, plan.dtypes[o], plan.isa);
         result.plain = result.form.plain(plan.compute);
         const std::int64_t line = 64 / static_cast<std::int64_t>(size_of(plan.compute));
         result.padded = (result.form.size + line - 1) / line * line;

@@ -159,7 +159,7 @@ class ConversionStep final : public ProgramStep {
         Operand plain;
         plain.segments = {{value.size(), 1, std::nullopt}};
         to_stored_ = request.dtypes[at(to)] != request.compute;
-        form_ = row_form(plain, request.dtypes[at(to_stored_ ? to : from)]);
+        form_ = row_form(plain, request.dtypes[at(to_stored_ ? to : from)], request.isa);
         text_ = request.program->values[at(to)].name + " = " + value.name + " as " + to_text(request.dtypes[at(to)]) + "\n";
     }
 

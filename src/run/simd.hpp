@@ -88,6 +88,10 @@ CLEBSCH_INLINE void store_first(T* p, Vector<T> v, int count) {
 #if defined(CLEBSCH_ISA_AVX512)
     if constexpr (sizeof(T) == 4) _mm512_mask_storeu_ps(p, __mmask16((1U << count) - 1U), (__m512)v);
     else _mm512_mask_storeu_pd(p, __mmask8((1U << count) - 1U), (__m512d)v);
+#elif defined(CLEBSCH_ISA_AVX2)
+    if constexpr (sizeof(T) == 4)
+        _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), (__m256)v);
+    else _mm256_maskstore_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3)), (__m256d)v);
 #else
     for (int i = 0; i < lanes_of<T>; ++i)
         if (i < count) p[i] = v[i];

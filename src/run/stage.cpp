@@ -1,6 +1,7 @@
 #include "run/stage.hpp"
 
 #include "run/half.hpp"
+#include "run/kernels/transpose.hpp"
 
 namespace clebsch {
 namespace {
@@ -18,6 +19,17 @@ Stored stored_as(T value) {
     else return static_cast<Stored>(value);
 }
 
+template <class T>
+const TransposeFunctions<T>& functions_of(const RowForm& form) {
+    if constexpr (std::is_same_v<T, float>) return form.of_float;
+    else return form.of_double;
+}
+
+template <class T>
+TransposeFunctions<T> functions_for(InstructionSet isa) {
+    return {CLEBSCH_SELECT(TransposeFunction<T>, isa, components_apart), CLEBSCH_SELECT(TransposeFunction<T>, isa, components_together)};
+}
+
 template <class T, class Stored>
 void load(const RowForm& form, const Stored* __restrict stored, T* __restrict row) {
     for (const RowForm::Piece& piece : form.pieces) {
@@ -26,6 +38,10 @@ void load(const RowForm& form, const Stored* __restrict stored, T* __restrict ro
         const std::int64_t channels = piece.channels;
         if (piece.components == 1) {
             for (std::int64_t u = 0; u < channels; ++u) to[u] = loaded<T>(from[u]);
+            continue;
+        }
+        if constexpr (std::is_same_v<T, Stored>) {
+            functions_of<T>(form).apart(from, to, channels, piece.components);
             continue;
         }
         for (int i = 0; i < piece.components; ++i)
@@ -43,6 +59,10 @@ void store(const RowForm& form, const T* __restrict row, Stored* __restrict stor
             for (std::int64_t u = 0; u < channels; ++u) to[u] = stored_as<Stored>(from[u]);
             continue;
         }
+        if constexpr (std::is_same_v<T, Stored>) {
+            functions_of<T>(form).together(from, to, channels, piece.components);
+            continue;
+        }
         for (std::int64_t u = 0; u < channels; ++u)
             for (int i = 0; i < piece.components; ++i) to[u * piece.components + i] = stored_as<Stored>(from[i * channels + u]);
     }
@@ -50,8 +70,10 @@ void store(const RowForm& form, const T* __restrict row, Stored* __restrict stor
 
 }  // namespace
 
-RowForm row_form(const Operand& operand, DType dtype) {
+RowForm row_form(const Operand& operand, DType dtype, InstructionSet isa) {
     RowForm form;
+    form.of_float = functions_for<float>(isa);
+    form.of_double = functions_for<double>(isa);
     form.dtype = dtype;
     form.size = operand.size();
     std::int64_t offset = 0;

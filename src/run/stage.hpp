@@ -5,8 +5,17 @@
 
 #include "describe/polynomial.hpp"
 #include "run/buffers.hpp"
+#include "schedule/cpu_target.hpp"
 
 namespace clebsch {
+
+/// Transposes a segment, see run/kernels/transpose.hpp.
+template <class T>
+using TransposeFunction = void (*)(const T* from, T* to, std::int64_t channels, int components);
+template <class T>
+struct TransposeFunctions {
+    TransposeFunction<T> apart = nullptr, together = nullptr;
+};
 
 /// How a row is stored. Neighbouring segments that need no transposition are one piece.
 struct RowForm {
@@ -18,11 +27,13 @@ struct RowForm {
     std::int64_t size = 0;  ///< numbers
     std::vector<Piece> pieces;
     bool transposed = false;  ///< whether any piece is
+    TransposeFunctions<float> of_float;
+    TransposeFunctions<double> of_double;
 
     /// Whether kernels of this compute type can work on the stored row itself.
     bool plain(DType compute) const { return dtype == compute && !transposed; }
 };
-RowForm row_form(const Operand& operand, DType dtype);
+RowForm row_form(const Operand& operand, DType dtype, InstructionSet isa);
 
 /// T is float or double. `stored` is aligned to its dtype.
 template <class T>

@@ -29,6 +29,23 @@ struct Rows {
     }
 };
 
+/// Where the rows of an operand are: wherever pointers say, or one after another in a buffer.
+template <class T>
+struct RowSource {
+    const T* const* pointers = nullptr;
+    const T* base = nullptr;
+    std::int64_t stride = 0, offset = 0;
+    CLEBSCH_INLINE const T* operator()(int row) const { return (pointers != nullptr ? pointers[row] : base + row * stride) + offset; }
+};
+template <class T>
+CLEBSCH_INLINE RowSource<T> source_of(const Rows<T>& rows, const MixNumbers& numbers) {
+    const MixView& program = rows.program;
+    const int buffer = numbers.operand - program.operands;
+    if (buffer >= 0) return {nullptr, rows.buffers[buffer], program.buffer_size[buffer], numbers.offset};
+    const T* const* inputs = rows.block.inputs[numbers.operand];
+    return {inputs != nullptr ? inputs : rows.block.outputs[numbers.operand], nullptr, 0, numbers.offset};
+}
+
 /// Rows a product handles at a time, and entries with one target that it adds up in registers.
 constexpr int product_rows = 64, product_entries = 8;
 
@@ -40,8 +57,8 @@ void scales_of(const MixView& program, const MixEntry& entry, const Rows<T>& row
         const MixScalarTerm& term = program.term[entry.first_term + t];
         const T coefficient = T(term.coefficient);
         if (term.count == 1) {
-            const MixNumbers& number = program.scalar[term.first];
-            for (int r = 0; r < count; ++r) scale[r] += coefficient * rows.at(number.operand, first_row + r)[number.offset];
+            const RowSource<T> number = source_of<T>(rows, program.scalar[term.first]);
+            for (int r = 0; r < count; ++r) scale[r] += coefficient * *number(first_row + r);
             continue;
         }
         for (int r = 0; r < count; ++r) {
@@ -124,29 +141,58 @@ bool is_plain(const MixEntry& entry) {
 }
 
 /// Plain entries with one target: their sum is made in registers.
-template <class T>
-void run_plain(const MixEntry* entries, int count, const Rows<T>& rows, int first_row, int row_count, const T (*scale)[product_rows]) {
+template <class T, int Count>
+void run_plain(const MixEntry* entries, const Rows<T>& rows, int first_row, int row_count, const T (*scale)[product_rows]) {
     constexpr int lanes = lanes_of<T>;
     const std::int64_t inner = entries[0].inner, whole = inner / lanes * lanes;
     const int left = int(inner - whole);
+    const bool store_it = entries[0].store;
+    const RowSource<T> target = source_of<T>(rows, entries[0].to);
+    RowSource<T> source[Count];
+    for (int e = 0; e < Count; ++e) source[e] = source_of<T>(rows, entries[e].vector[0]);
     for (int r = 0; r < row_count; ++r) {
-        T* to = rows.at(entries[0].to.operand, first_row + r) + entries[0].to.offset;
-        const T* v[product_entries];
-        Vector<T> factor[product_entries];
-        for (int e = 0; e < count; ++e) {
-            v[e] = rows.at(entries[e].vector[0].operand, first_row + r) + entries[e].vector[0].offset;
+        T* to = const_cast<T*>(target(first_row + r));
+        const T* v[Count];
+        Vector<T> factor[Count];
+#pragma GCC unroll 8
+        for (int e = 0; e < Count; ++e) {
+            v[e] = source[e](first_row + r);
             factor[e] = broadcast<T>(scale[e][r]);
         }
         for (std::int64_t n = 0; n < whole; n += lanes) {
-            Vector<T> sum = entries[0].store ? Vector<T>{} : load<T>(to + n);
-            for (int e = 0; e < count; ++e) sum += factor[e] * load<T>(v[e] + n);
+            Vector<T> sum = store_it ? Vector<T>{} : load<T>(to + n);
+#pragma GCC unroll 8
+            for (int e = 0; e < Count; ++e) sum += factor[e] * load<T>(v[e] + n);
             store<T>(to + n, sum);
         }
         if (left > 0) {
-            Vector<T> sum = entries[0].store ? Vector<T>{} : load_first<T>(to + whole, left);
-            for (int e = 0; e < count; ++e) sum += factor[e] * load_first<T>(v[e] + whole, left);
+            Vector<T> sum = store_it ? Vector<T>{} : load_first<T>(to + whole, left);
+#pragma GCC unroll 8
+            for (int e = 0; e < Count; ++e) sum += factor[e] * load_first<T>(v[e] + whole, left);
             store_first<T>(to + whole, sum, left);
         }
+    }
+}
+
+template <class T>
+void run_plain(const MixEntry* entries, int count, const Rows<T>& rows, int first_row, int row_count, const T (*scale)[product_rows]) {
+    switch (count) {
+        case 1:
+            return run_plain<T, 1>(entries, rows, first_row, row_count, scale);
+        case 2:
+            return run_plain<T, 2>(entries, rows, first_row, row_count, scale);
+        case 3:
+            return run_plain<T, 3>(entries, rows, first_row, row_count, scale);
+        case 4:
+            return run_plain<T, 4>(entries, rows, first_row, row_count, scale);
+        case 5:
+            return run_plain<T, 5>(entries, rows, first_row, row_count, scale);
+        case 6:
+            return run_plain<T, 6>(entries, rows, first_row, row_count, scale);
+        case 7:
+            return run_plain<T, 7>(entries, rows, first_row, row_count, scale);
+        default:
+            return run_plain<T, 8>(entries, rows, first_row, row_count, scale);
     }
 }
 

@@ -1,0 +1,138 @@
+// A group of channels at a time: as many as a vector of the transposition holds. Blocks of components overlap rather than end early.
+#include "run/kernels/transpose.hpp"
+
+#include "run/kernels/transpose_parts.hpp"
+
+namespace clebsch::CLEBSCH_ISA {
+namespace {
+
+template <class T>
+constexpr int group = block<T>* halves;
+constexpr int most_components = 64;  ///< of a piece that goes through a buffer
+
+/// First component of the block that begins at c: blocks stay inside when there is one whole block.
+template <class T>
+CLEBSCH_INLINE int block_begin(int c, int components) {
+    return components < block<T> || c + block<T> <= components ? c : components - block<T>;
+}
+
+/// One group. Reads up to block - 1 numbers behind the last channel when there are fewer components than a block has.
+template <class T>
+CLEBSCH_INLINE void group_apart(const T* from, T* to, std::int64_t stride, int components) {
+    constexpr int n = block<T>;
+    for (int c = 0; c < components; c += n) {
+        const int begin = block_begin<T>(c, components);
+        BlockVector<T> v[n];
+#pragma GCC unroll 4
+        for (int k = 0; k < n; ++k) {
+            const T* at = from + std::int64_t{k} * components + begin;
+            v[k] = joined(load_half<T>(at), load_half<T>(halves == 2 ? at + std::int64_t{n} * components : at));
+        }
+        transpose(v);
+#pragma GCC unroll 4
+        for (int k = 0; k < n; ++k)
+            if (begin + k < components) __builtin_memcpy(to + (begin + k) * stride, &v[k], sizeof v[k]);
+    }
+}
+
+/// One group. Writes up to block - 1 numbers behind the last channel when there are fewer components than a block has.
+template <class T>
+CLEBSCH_INLINE void group_together(const T* from, T* to, std::int64_t stride, int components) {
+    constexpr int n = block<T>;
+    for (int c = 0; c < components; c += n) {
+        const int begin = block_begin<T>(c, components);
+        BlockVector<T> v[n];
+#pragma GCC unroll 4
+        for (int k = 0; k < n; ++k) {
+            const int component = begin + k < components ? begin + k : begin;
+            __builtin_memcpy(&v[k], from + component * stride, sizeof v[k]);
+        }
+        transpose(v);
+#pragma GCC unroll 2
+        for (int h = 0; h < halves; ++h)
+#pragma GCC unroll 4
+            for (int k = 0; k < n; ++k) store_half<T>(to + std::int64_t{h * n + k} * components + begin, half(v[k], h));
+    }
+}
+
+/// Groups that may touch numbers of the channel behind them; how many channels that were.
+CLEBSCH_INLINE std::int64_t in_groups(std::int64_t channels, int size, bool exact) {
+    const std::int64_t whole = channels / size * size;
+    return exact || whole < channels || whole == 0 ? whole : whole - size;
+}
+
+template <class T>
+void apart(const T* from, T* to, std::int64_t channels, int components) {
+    constexpr int n = group<T>;
+    std::int64_t u = 0;
+    const std::int64_t whole = in_groups(channels, n, components >= block<T>);
+    switch (components) {  // the loops over components unroll
+        case 3:
+            for (; u < whole; u += n) group_apart<T>(from + u * 3, to + u, channels, 3);
+            break;
+        case 5:
+            for (; u < whole; u += n) group_apart<T>(from + u * 5, to + u, channels, 5);
+            break;
+        case 7:
+            for (; u < whole; u += n) group_apart<T>(from + u * 7, to + u, channels, 7);
+            break;
+        default:
+            for (; u < whole; u += n) group_apart<T>(from + u * components, to + u, channels, components);
+    }
+    const int left = int(channels - u);
+    if (left == 0) return;
+    if (components > most_components || left < 3) {
+        for (int c = 0; c < components; ++c)
+            for (std::int64_t v = u; v < channels; ++v) to[c * channels + v] = from[v * components + c];
+        return;
+    }
+    T in[n * most_components + block<T>], out[n * most_components];
+    __builtin_memcpy(in, from + u * components, sizeof(T) * std::size_t(left * components));
+    for (int i = left * components; i < n * components + block<T>; ++i) in[i] = T(0);
+    group_apart<T>(in, out, n, components);
+    for (int c = 0; c < components; ++c)
+        for (int v = 0; v < left; ++v) to[c * channels + u + v] = out[c * n + v];
+}
+
+template <class T>
+void together(const T* from, T* to, std::int64_t channels, int components) {
+    constexpr int n = group<T>;
+    std::int64_t u = 0;
+    const std::int64_t whole = in_groups(channels, n, components >= block<T>);
+    switch (components) {
+        case 3:
+            for (; u < whole; u += n) group_together<T>(from + u, to + u * 3, channels, 3);
+            break;
+        case 5:
+            for (; u < whole; u += n) group_together<T>(from + u, to + u * 5, channels, 5);
+            break;
+        case 7:
+            for (; u < whole; u += n) group_together<T>(from + u, to + u * 7, channels, 7);
+            break;
+        default:
+            for (; u < whole; u += n) group_together<T>(from + u, to + u * components, channels, components);
+    }
+    const int left = int(channels - u);
+    if (left == 0) return;
+    if (components > most_components || left < 3) {
+        for (std::int64_t v = u; v < channels; ++v)
+            for (int c = 0; c < components; ++c) to[v * components + c] = from[c * channels + v];
+        return;
+    }
+    T in[n * most_components], out[n * most_components + block<T>];
+    for (int c = 0; c < components; ++c)
+        for (int v = 0; v < n; ++v) in[c * n + v] = v < left ? from[c * channels + u + v] : T(0);
+    group_together<T>(in, out, n, components);
+    __builtin_memcpy(to + u * components, out, sizeof(T) * std::size_t(left * components));
+}
+
+}  // namespace
+
+void components_apart(const float* from, float* to, std::int64_t channels, int components) { apart(from, to, channels, components); }
+void components_apart(const double* from, double* to, std::int64_t channels, int components) { apart(from, to, channels, components); }
+void components_together(const float* from, float* to, std::int64_t channels, int components) { together(from, to, channels, components); }
+void components_together(const double* from, double* to, std::int64_t channels, int components) {
+    together(from, to, channels, components);
+}
+
+}  // namespace clebsch::CLEBSCH_ISA
