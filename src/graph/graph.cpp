@@ -1,6 +1,7 @@
 #include "graph/graph.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "base/error.hpp"
@@ -94,6 +95,10 @@ std::array<double, 3> edge_vector(const Structure& structure, std::int64_t sende
         out[axis] = (from[axis] - to[axis]) + image;
     }
     return out;
+}
+
+double edge_length(const std::array<double, 3>& vector) {
+    return std::sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2]);
 }
 
 std::vector<std::int64_t> degree_histogram(const Graph& graph) {

@@ -48,6 +48,8 @@ std::vector<double> edge_vectors(const Graph& graph, std::span<const Structure> 
 /// The vector of one edge: x_sender - x_receiver + shift . cell. Indices are not checked.
 std::array<double, 3> edge_vector(const Structure& structure, std::int64_t sender, std::int64_t receiver,
                                   const std::array<std::int32_t, 3>& shift);
+/// Its length, as every neighbour list here compares it with the cutoff.
+double edge_length(const std::array<double, 3>& vector);
 
 /// How many receivers have 0, 1, 2, ... edges.
 std::vector<std::int64_t> degree_histogram(const Graph& graph);

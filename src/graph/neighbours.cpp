@@ -248,7 +248,7 @@ void add_structure(const Structure& structure, const std::string& name, const Ne
             Edge edge{pairs.points[pair][1], pairs.shifts[pair], {}};
             if (edge.sender < 0 || edge.sender >= atoms) fail("vesin: second point of a pair is " + std::to_string(edge.sender));
             edge.vector = edge_vector(structure, edge.sender, receiver, edge.shift);
-            if (length(edge.vector) < options.cutoff) edges.push_back(edge);
+            if (edge_length(edge.vector) < options.cutoff) edges.push_back(edge);
         }
         std::sort(edges.begin(), edges.end(),
                   [](const Edge& a, const Edge& b) { return a.sender != b.sender ? a.sender < b.sender : a.shift < b.shift; });

@@ -197,5 +197,9 @@ TEST_CASE("atomic numbers come from an integer column before species, and bad on
     CHECK_FALSE(atomic_number("fe"));
     CHECK(chemical_symbol(94) == "Pu");
     CHECK_THROWS_AS(chemical_symbol(0), Error);
+    CHECK(atomic_weight(1) == 1.008);
+    CHECK(atomic_weight(94) == doctest::Approx(244.064));
+    CHECK(atomic_weight(118) > 290);
+    CHECK_THROWS_WITH_AS(atomic_weight(119), doctest::Contains("119"), Error);
     CHECK_THROWS_AS(read_xyz("/nonexistent/file.xyz"), Error);
 }
