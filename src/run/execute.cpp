@@ -155,7 +155,7 @@ class Launch {
         for (std::int64_t i = part_begin(part); i < end;) {
             const int rows = collect(i, end, worker);
             if (rows == 0) continue;
-            fetch(i, std::min(end, i + plan_.block_rows));
+            if (plan_.fetch) fetch(i, std::min(end, i + plan_.block_rows));
             for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
                 if (plan_.operands[o].output) point_output(o, part, rows, worker);
                 else point_input(o, rows, worker);

@@ -26,6 +26,8 @@ class Kernel {
     /// stores instead of adding to (empty: none). The executor zeroes all others before the first kernel of a block.
     virtual OverwriteMap overwritten() const { return {}; }
     virtual int preferred_rows() const { return 32; }  ///< rows a block should have (upper bound of scratch use)
+    /// Whether it asks for coming rows of streamed operands itself; else the executor does, a block ahead.
+    virtual bool fetches() const { return false; }
     virtual std::size_t scratch_bytes(std::size_t element_size, int rows) const = 0;
 
     /// Work once per launch on operands that are shared by all rows (packing weights): inputs[o] is the row of operand o or null.
