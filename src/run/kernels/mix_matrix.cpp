@@ -93,6 +93,36 @@ void strips(const T* const* a, T* const* c, std::int64_t inner, std::int64_t col
     if (column < columns) strip<T, Components, 1>(a, c, inner, columns, w, int(columns - column), column, scale, store_it);
 }
 
+/// w[i][n] (+)= scale * sum_m left[m][p + i] right[m][s + n] for i < rows, n < columns (at most Vectors vectors); `to`: w[0][0].
+template <class T, int Vectors>
+void outer_tile(const T* const* left, const T* const* right, std::int64_t count, std::int64_t p, std::int64_t s, int rows, int columns,
+                T* to, std::int64_t stride, T scale, bool store_it) {
+    constexpr int lanes = lanes_of<T>;
+    const bool whole = columns == Vectors * lanes;
+    Vector<T> sum[mix_tile_rows][Vectors] = {};
+    for (std::int64_t m = 0; m < count; ++m) {
+        const T* r = right[m] + s;
+        Vector<T> b[Vectors];
+#pragma GCC unroll 2
+        for (int v = 0; v < Vectors; ++v)
+            b[v] = whole || v + 1 < Vectors ? load<T>(r + v * lanes) : load_first<T>(r + v * lanes, columns - v * lanes);
+        const T* l = left[m] + p;
+#pragma GCC unroll 8
+        for (int i = 0; i < mix_tile_rows; ++i) {
+            const Vector<T> value = broadcast<T>(i < rows ? l[i] : T(0));
+#pragma GCC unroll 2
+            for (int v = 0; v < Vectors; ++v) sum[i][v] += value * b[v];
+        }
+    }
+    const Vector<T> factor = broadcast<T>(scale);
+#pragma GCC unroll 8
+    for (int i = 0; i < mix_tile_rows; ++i) {
+        if (i >= rows) break;
+#pragma GCC unroll 2
+        for (int v = 0; v < Vectors; ++v) write<T>(to + i * stride + v * lanes, factor * sum[i][v], columns - v * lanes, store_it);
+    }
+}
+
 }  // namespace
 
 template <class T>
@@ -141,6 +171,13 @@ void multiply_row_transposed(const T* const* a, T* const* c, int components, std
         const int now = columns - column < lanes ? int(columns - column) : lanes;
         for (int m = 0; m < components; ++m) {
             Vector<T> sum[lanes] = {};
+            if (inner <= lanes && now == lanes) {  // a row of w is one vector
+                const Vector<T> by = load_first<T>(a[m], int(inner));
+#pragma GCC unroll 16
+                for (int n = 0; n < lanes; ++n) sum[n] = load_first<T>(w + (column + n) * inner, int(inner)) * by;
+                write<T>(c[m] + column, broadcast<T>(scale) * sum_lanes<T>(sum), lanes, store_it);
+                continue;
+            }
             for (int n = 0; n < now; ++n) {
                 const T* row = w + (column + n) * inner;
                 std::int64_t k = 0;
@@ -155,47 +192,15 @@ void multiply_row_transposed(const T* const* a, T* const* c, int components, std
 template <class T>
 void add_outer(const T* const* left, const T* const* right, std::int64_t count, std::int64_t rows, std::int64_t columns, T* w, T scale,
                bool store_it) {
-    constexpr int lanes = lanes_of<T>, tile_rows = mix_tile_rows;
-    const Vector<T> factor = broadcast<T>(scale);
-    for (std::int64_t p = 0; p < rows; p += tile_rows) {
-        const int now = rows - p < tile_rows ? int(rows - p) : tile_rows;
+    constexpr int lanes = lanes_of<T>;
+    for (std::int64_t p = 0; p < rows; p += mix_tile_rows) {
+        const int now = rows - p < mix_tile_rows ? int(rows - p) : mix_tile_rows;
         for (std::int64_t s = 0; s < columns; s += 2 * lanes) {
-            const std::int64_t rest = columns - s;
-            const bool whole = rest >= 2 * lanes;
-            Vector<T> sum[tile_rows][2] = {};
-            for (std::int64_t m = 0; m < count; ++m) {
-                const T* r = right[m] + s;
-                Vector<T> b[2];
-                if (whole) {
-                    b[0] = load<T>(r), b[1] = load<T>(r + lanes);
-                } else {
-                    b[0] = rest >= lanes ? load<T>(r) : load_first<T>(r, int(rest));
-                    b[1] = rest > lanes ? load_first<T>(r + lanes, int(rest) - lanes) : Vector<T>{};
-                }
-                const T* l = left[m] + p;
-                if (now == tile_rows) {
-#pragma GCC unroll 8
-                    for (int i = 0; i < tile_rows; ++i) {
-                        const Vector<T> value = broadcast<T>(l[i]);
-                        sum[i][0] += value * b[0];
-                        sum[i][1] += value * b[1];
-                    }
-                } else {
-#pragma GCC unroll 8
-                    for (int i = 0; i < tile_rows; ++i) {
-                        const Vector<T> value = broadcast<T>(i < now ? l[i] : T(0));
-                        sum[i][0] += value * b[0];
-                        sum[i][1] += value * b[1];
-                    }
-                }
-            }
-#pragma GCC unroll 8
-            for (int i = 0; i < tile_rows; ++i) {
-                if (i >= now) break;
-                T* to = w + (p + i) * columns + s;
-                write<T>(to, factor * sum[i][0], rest < lanes ? int(rest) : lanes, store_it);
-                write<T>(to + lanes, factor * sum[i][1], rest - lanes < lanes ? int(rest - lanes) : lanes, store_it);
-            }
+            const std::int64_t left_over = columns - s;
+            const int here = left_over < 2 * lanes ? int(left_over) : 2 * lanes;
+            T* to = w + p * columns + s;
+            if (here > lanes) outer_tile<T, 2>(left, right, count, p, s, now, here, to, columns, scale, store_it);
+            else outer_tile<T, 1>(left, right, count, p, s, now, here, to, columns, scale, store_it);
         }
     }
 }
