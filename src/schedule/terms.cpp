@@ -575,7 +575,7 @@ std::size_t terms_scratch_bytes(const TermsGroup& group, std::size_t element_siz
     return rounded(count(group.slots) * sizeof(void*)) + rounded(count(group.scalar_slots) * element_size) +
            rounded(count(group.terms) * element_size) + count(group.sums) * widest_vector +
            (count(group.inputs) + 4) * widest_tile * widest_vector +
-           std::max(std::size_t{40 * 1024}, count(group.steps + 1) * 2 * widest_vector) + line;
+           std::max(static_cast<std::size_t>(terms_tile_budget), count(group.steps + 1) * 2 * widest_vector) + line;
 }
 
 std::unique_ptr<Kernel> make_terms_kernel(const KernelRequest& request, std::vector<int>& taken) {

@@ -7,8 +7,6 @@
 namespace clebsch::CLEBSCH_ISA {
 namespace {
 
-constexpr std::int64_t tile_budget = 40 * 1024;  ///< bytes that the steps' tiles may take before tiles get narrower
-
 template <class T, int n>
 struct Tile {
     Vector<T> v[n];
@@ -187,8 +185,8 @@ void run(const TermsGroup& group, const Block<T>& block) {
         run_scalars(group, block, row, scratch);
         for (int i = 0; i < group.sums * lanes; ++i) scratch.sums[i] = T{0};
         std::int64_t channel = 0;
-        if (bytes * 8 <= tile_budget) channel = run_full<T, 8>(group, block, row, channel, scratch);
-        if (bytes * 4 <= tile_budget) channel = run_full<T, 4>(group, block, row, channel, scratch);
+        if (bytes * 8 <= terms_tile_budget) channel = run_full<T, 8>(group, block, row, channel, scratch);
+        if (bytes * 4 <= terms_tile_budget) channel = run_full<T, 4>(group, block, row, channel, scratch);
         channel = run_full<T, 2>(group, block, row, channel, scratch);
         if (channel < group.channels) {
             if (group.channels - channel <= lanes) run_edge<T, 1>(group, block, row, channel, scratch);

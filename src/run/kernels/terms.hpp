@@ -7,6 +7,10 @@
 
 namespace clebsch {
 
+/// Bytes that the tiles of the steps' results may take before tiles get narrower. More than a first-level cache: wide tiles read fewer
+/// instructions for each number, which weighs more than the second level's latency.
+inline constexpr std::int64_t terms_tile_budget = 256 * 1024;
+
 struct TermsPlace {
     int operand = 0;
     std::int64_t offset = 0;  ///< of channel 0
