@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 
-#include "base/error.hpp"
+#include "base/memory.hpp"
 #include "run/kernels/peaks.hpp"
 #include "run/machine.hpp"
 
@@ -41,23 +39,12 @@ double multiply_adds_per_second(InstructionSet isa, const ParallelFor& parallel_
     return best;
 }
 
-struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-};
-std::unique_ptr<std::byte, Free> pages(std::int64_t bytes) {
-    auto* memory = static_cast<std::byte*>(std::aligned_alloc(4096, static_cast<std::size_t>(bytes)));
-    if (memory == nullptr)
-        throw Error(ErrorKind::unsupported,
-                    "no memory for arrays of " + std::to_string(bytes) + " bytes, which the copy bandwidth is measured on");
-    return std::unique_ptr<std::byte, Free>(memory);
-}
-
 double copied_bytes_per_second(std::int64_t bytes, const ParallelFor& parallel_for) {
-    const auto from = pages(bytes), to = pages(bytes);
+    const Memory from(static_cast<std::size_t>(bytes)), to(static_cast<std::size_t>(bytes));
     const std::int64_t tasks = std::max(1, parallel_for.threads), share = bytes / tasks;
     const auto each_share = [&](auto&& body) {
         for_each_task(parallel_for, tasks, [&](std::int64_t task) {
-            body(from.get() + task * share, to.get() + task * share,
+            body(from.data() + task * share, to.data() + task * share,
                  static_cast<std::size_t>(task + 1 == tasks ? bytes - task * share : share));
         });
     };

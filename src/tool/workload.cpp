@@ -141,10 +141,7 @@ Array::Array(DType dtype, std::int64_t rows, std::int64_t size) : dtype_(dtype),
     constexpr std::int64_t most = std::int64_t{1} << 40;
     if (__builtin_mul_overflow(rows, size, &numbers) || numbers > most)
         fail("an array of " + std::to_string(rows) + " rows of " + std::to_string(size) + " numbers is too large");
-    const std::size_t rounded = (byte_count() + 64 + 63) / 64 * 64;
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(64, rounded)));
-    if (memory_ == nullptr)
-        throw Error(ErrorKind::unsupported, "no memory for an array of " + std::to_string(rounded) + " bytes; ask for fewer rows");
+    memory_ = Memory(byte_count());
 }
 
 void Array::fill_normal(std::uint64_t seed) {
@@ -236,8 +233,8 @@ std::int64_t Workload::rows() const {
 void Workload::run(const ParallelFor& parallel_for) {
     const int threads = parallel_for.run == nullptr ? 1 : std::max(1, parallel_for.threads);
     if (workspace_threads_ != threads) {
-        workspace_.clear();
-        workspace_.resize(std::visit([&](const auto& plan) { return plan.workspace_bytes(row_counts_, threads); }, plan_));
+        workspace_ = Memory();
+        workspace_ = Memory(std::visit([&](const auto& plan) { return plan.workspace_bytes(row_counts_, threads); }, plan_));
         workspace_threads_ = threads;
     }
     std::vector<Buffer> buffers;

@@ -2,7 +2,6 @@
 // An operation ready to run on arrays of this program's own: row counts and indices (a topology), arrays filled with normal numbers, a
 // plan, a workspace.
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/memory.hpp"
 #include "describe/operations/registry.hpp"
 #include "describe/reference.hpp"
 #include "graph/graph.hpp"
@@ -70,7 +70,7 @@ class Array {
     }
     template <class T>
     T* at() const {
-        return reinterpret_cast<T*>(memory_.get());
+        return reinterpret_cast<T*>(memory_.data());
     }
 
     DType dtype() const { return dtype_; }
@@ -78,15 +78,12 @@ class Array {
     std::int64_t size() const { return size_; }
     std::int64_t count() const { return rows_ * size_; }
     std::size_t byte_count() const { return static_cast<std::size_t>(count()) * size_of(dtype_); }
-    Buffer buffer() const { return {memory_.get(), dtype_, rows_, 0}; }
+    Buffer buffer() const { return {memory_.data(), dtype_, rows_, 0}; }
 
  private:
-    struct Free {
-        void operator()(std::byte* memory) const { std::free(memory); }
-    };
     DType dtype_;
     std::int64_t rows_, size_;
-    std::unique_ptr<std::byte, Free> memory_;
+    Memory memory_;
 };
 
 /// Arrays by name, shared between an operation and its derivatives. Outputs of one may be overwritten by another with an output of the same
@@ -142,7 +139,7 @@ class Workload {
     std::vector<Argument> arguments_;
     std::vector<std::int64_t> row_counts_;
     std::vector<IndexBuffer> index_buffers_;
-    std::vector<std::byte> workspace_;
+    Memory workspace_;
     int workspace_threads_ = 0;
 };
 
