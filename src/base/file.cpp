@@ -76,7 +76,7 @@ std::string read_file(const std::filesystem::path& path, std::int64_t limit) {
     }
 }
 
-void write_file(const std::filesystem::path& path, std::string_view content) {
+void write_file(const std::filesystem::path& path, std::string_view content, Durability durability) {
     std::string temporary = path.native() + ".XXXXXX";
     {
         const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
@@ -87,6 +87,7 @@ void write_file(const std::filesystem::path& path, std::string_view content) {
             ::umask(mask);
             if (::fchmod(file.number, 0666 & ~mask) != 0) fail_to("write", path, errno);
             write_all(file.number, content, path);
+            if (durability == Durability::on_disk && ::fsync(file.number) != 0) fail_to("write", path, errno);
         } catch (...) {
             ::unlink(temporary.c_str());
             throw;
@@ -97,6 +98,11 @@ void write_file(const std::filesystem::path& path, std::string_view content) {
         ::unlink(temporary.c_str());
         fail_to("write", path, code);
     }
+    if (durability == Durability::cached) return;
+    // The new name is an entry of the folder, which reaches the disk on its own. Some file systems refuse to sync a folder; they need not.
+    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+    const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (directory.number >= 0) static_cast<void>(::fsync(directory.number));
 }
 
 std::string printable(std::string_view text, std::size_t longest) {

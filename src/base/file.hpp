@@ -11,8 +11,10 @@ namespace clebsch {
 /// Error(unsupported) above the limit; each names the file.
 std::string read_file(const std::filesystem::path& path, std::int64_t limit = std::int64_t{1} << 40);
 
+/// What survives a power cut: nothing that the system has not written by itself, or all that was written.
+enum class Durability { cached, on_disk };
 /// Writes to a temporary name beside `path`, then renames: readers see the old content or the new one. Throws Error(io).
-void write_file(const std::filesystem::path& path, std::string_view content);
+void write_file(const std::filesystem::path& path, std::string_view content, Durability durability = Durability::cached);
 
 /// `text` cut to `longest` bytes and with everything but printable ASCII escaped: safe to show whatever a file holds.
 std::string printable(std::string_view text, std::size_t longest = 48);

@@ -142,13 +142,7 @@ void MolecularDynamics::drift(double time) {
 void MolecularDynamics::compute_forces() {
     const Graph& graph = neighbours_.update(atoms_.structure);
     field_.evaluate({&atoms_.structure, 1}, atoms_.atomic_numbers, graph, energies_);
-    const auto broken = [&](const std::string& what) {
-        fail("molecular dynamics: at step " + std::to_string(atoms_.step) + " " + what +
-             " is not finite: atoms too close to one another, or too long a time step");
-    };
-    if (!std::isfinite(potential_energy())) broken("the energy");
-    for (std::size_t k = 0; k < energies_.forces.size(); ++k)
-        if (!std::isfinite(energies_.forces[k])) broken("the force on atom " + std::to_string(k / 3));
+    require_finite(energies_, "molecular dynamics, step " + std::to_string(atoms_.step));
 }
 
 /// Friction and noise for a whole time step, exactly: velocities of the Ornstein-Uhlenbeck process.

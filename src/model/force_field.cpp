@@ -2,7 +2,19 @@
 
 #include <cmath>
 
+#include "base/error.hpp"
+
 namespace clebsch {
+
+void require_finite(const Energies& energies, const std::string& when) {
+    const auto broken = [&](const char* what, std::size_t number) {
+        fail(when + ": the " + what + " " + std::to_string(number) + " is not finite: atoms too close to one another, or too long a step");
+    };
+    for (std::size_t s = 0; s < energies.energy.size(); ++s)
+        if (!std::isfinite(energies.energy[s])) broken("energy of structure", s);
+    for (std::size_t k = 0; k < energies.forces.size(); ++k)
+        if (!std::isfinite(energies.forces[k])) broken("force on atom", k / 3);
+}
 
 double volume(const Structure& structure) {
     if (!structure.periodic[0] || !structure.periodic[1] || !structure.periodic[2]) return 0.0;

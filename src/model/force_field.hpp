@@ -2,6 +2,7 @@
 // What moves atoms: energies and their derivatives. A model implements it; optimisers, dynamics and checks use nothing else of a model.
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "graph/graph.hpp"
@@ -33,6 +34,9 @@ class ForceField {
     virtual void evaluate(std::span<const Structure> structures, std::span<const int> atomic_numbers, const Graph& graph,
                           Energies& result) = 0;
 };
+
+/// Throws Error, beginning with `when`, that names the structure or atom whose energy or force is not finite.
+void require_finite(const Energies& energies, const std::string& when);
 
 /// Volume of a cell in Angstrom^3; 0 unless the structure is periodic in all three directions.
 double volume(const Structure& structure);
