@@ -20,6 +20,9 @@ Polynomial jvp(const Polynomial& polynomial, std::span<const std::string> inputs
 Program vjp(const Program& program, std::span<const std::string> inputs);
 Program jvp(const Program& program, std::span<const std::string> inputs);
 
+/// The outputs of the program, then those of its vjp, from one pass: what a model's energy and forces are.
+Program value_and_vjp(const Program& program, std::span<const std::string> inputs);
+
 /// Merges paths that differ only in scale or literal coefficients, drops zero paths, orders identical factors, sorts paths; drops input
 /// operands and indices nothing uses unless `keep_operands`.
 Polynomial simplified(const Polynomial& polynomial, bool keep_operands = true);

@@ -206,13 +206,16 @@ class ReverseDerivation : ProgramDerivation {
     ReverseDerivation(const Program& program, std::span<const std::string> inputs)
         : ProgramDerivation(program, inputs), parts_(source_.values.size()), waiting_on_(source_.values.size()) {}
 
-    Program run() {
+    /// `values`: the outputs of the source come first.
+    Program run(bool values) {
         find_active();
         for (const int output : source_.outputs) parts_[at(output)].push_back(new_input(output, "_cotangent"));
         for (auto node = source_.nodes.rbegin(); node != source_.nodes.rend(); ++node) {
             if (const auto* polynomial = std::get_if<PolynomialNode>(&*node)) reverse(*polynomial);
             else reverse(std::get<FunctionNode>(*node));
         }
+        if (values)
+            for (const int output : source_.outputs) new_output(output, output, "");
         for (const int input : requested_) {
             int gradient = cotangent(input);
             if (gradient < 0 || std::ranges::find(result_.inputs, gradient) != result_.inputs.end()) {
@@ -442,7 +445,8 @@ class ForwardDerivation : ProgramDerivation {
 
 }  // namespace
 
-Program vjp(const Program& program, std::span<const std::string> inputs) { return ReverseDerivation(program, inputs).run(); }
+Program vjp(const Program& program, std::span<const std::string> inputs) { return ReverseDerivation(program, inputs).run(false); }
+Program value_and_vjp(const Program& program, std::span<const std::string> inputs) { return ReverseDerivation(program, inputs).run(true); }
 Program jvp(const Program& program, std::span<const std::string> inputs) { return ForwardDerivation(program, inputs).run(); }
 
 }  // namespace clebsch

@@ -83,6 +83,7 @@ TEST_CASE("gates, norms and radial networks, to third order") {
     NormActivationOptions with_bias;
     with_bias.bias = true;
     check_operation("norm activation", norm_activation("2x1o+2e", silu, with_bias), 1e-10L);
+    check_operation("layer norm", layer_norm("3x0e+2x1o+2e"), 1e-10L);
     RadialOptions radial;
     radial.basis_size = 3;
     radial.hidden = {4, 3};

@@ -333,3 +333,21 @@ TEST_CASE("names of a program's derivatives stay distinct in any nesting, and er
     CHECK_THROWS_WITH_AS(vjp(first, Names{"x_gradient"}), doctest::Contains("'x_gradient' is not an input"), Error);
     CHECK_THROWS_WITH_AS(jvp(first, Names{"x", "x"}), doctest::Contains("'x' is requested twice"), Error);
 }
+
+TEST_CASE("value and gradient in one program are those of the program and of its vjp") {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        CAPTURE(seed);
+        Source source(seed);
+        const Program program = random_program(source);
+        const Names inputs = random_inputs(program, source);
+        const Program both = value_and_vjp(program, inputs), gradient = vjp(program, inputs);
+        ReferenceInputs call = random_graph(source);
+        fill(call, program, source);
+        fill(call, both, source);
+        fill(call, gradient, source);
+        const auto got = evaluate(both, call);
+        CHECK(got.size() == program.outputs.size() + gradient.outputs.size());
+        for (const auto& [name, array] : evaluate(program, call)) CHECK(got.at(name) == array);
+        for (const auto& [name, array] : evaluate(gradient, call)) CHECK(got.at(name) == array);
+    }
+}

@@ -105,6 +105,8 @@ const std::vector<Sample>& samples() {
         {"norm", {{"irreps", "2x1o+1x2e"}, {"squared", "true"}, {"x_layout", "ir_mul"}}},
         {"norm_activation", {{"irreps", "2x1o+1x2e"}, {"function", "sigmoid"}, {"bias", "true"}}},
         {"norm_activation", {{"irreps", "2x1o"}, {"function", "tanh"}, {"normalize", "false"}, {"normalization", "exact"}}},
+        {"layer_norm", {{"irreps", "3x0e+2x1o+1x2e"}}},
+        {"layer_norm", {{"irreps", "2x1o+1x2e"}, {"x_layout", "ir_mul"}, {"epsilon", "0.5"}}},
         {"radial_network", {{"outputs", "3"}, {"hidden", "4"}, {"basis_size", "3"}, {"input", "vectors"}}},
         {"radial_network", {{"basis", "gaussian"}, {"basis_size", "3"}, {"cutoff", "4"}, {"cutoff_power", "3"}, {"input", "vectors"}}},
         {"radial_network", {{"basis", "smooth_finite"}, {"basis_size", "4"}, {"cutoff", "4"}, {"cutoff_power", "0"}, {"input", "vectors"}}},
@@ -414,6 +416,17 @@ TEST_CASE("a norm activation multiplies by sigmoid(|x|)/|x|") {
     call.arrays["x"] = {1, 2, 2, 0, 0, 0};
     const ReferenceArray out = evaluate(description, call).at("out");
     CHECK(deviation(out, {.317524708941, .635049417882, .635049417882, 0, 0, 0}) < 1e-11);
+}
+
+TEST_CASE("a layer norm divides by the root of the mean over blocks of sums over (2l+1)^2, and scales channels") {
+    const Description description = build_operation("layer_norm", {{"irreps", "2x0e+1x1o"}, {"epsilon", "0.25"}});
+    ReferenceInputs call;
+    call.rows = {{"row", 2}};
+    call.arrays["x"] = {1, 2, 3, 6, 6, 0, 0, 0, 0, 0};
+    call.arrays["scales"] = {1, 10, -2};
+    const long double size = sqrtl(.25L + (1 + 4) / 2.0L + (9 + 36 + 36) / 9.0L / 2);
+    const ReferenceArray out = evaluate(description, call).at("out");
+    CHECK(deviation(out, {1 / size, 20 / size, -6 / size, -12 / size, -12 / size, 0, 0, 0, 0, 0}) < 1e-15L);
 }
 
 TEST_CASE("a radial basis has its limit at length 0 and nothing from the cutoff on") {

@@ -40,6 +40,34 @@ Program norm(const Irreps& irreps, const NormOptions& options) {
     return program.finish({program.apply(options.out.name, Function{FunctionKind::power, 0.5}, squares)});
 }
 
+Program layer_norm(const Irreps& irreps, const LayerNormOptions& options) {
+    if (!(options.epsilon > 0) || !std::isfinite(options.epsilon))
+        fail("layer norm: expected an epsilon above 0, got " + std::to_string(options.epsilon));
+    if (irreps.size() == 0) fail("layer norm: expected at least one irrep, got none");
+    ProgramBuilder program;
+    const int x = program.input(options.x.name, options.rows, segments_of(irreps), options.x.layout);
+    const int scales = program.input("scales", "", scalars_of(irreps));
+
+    Assembly mean(program, options.rows, make_operand({"mean_square"}, {{1, 1, {}}}, Role::output));
+    const int square = mean.operand(x);
+    add_path(mean.polynomial, {{0, 0, "", -1}}, Coefficients(), options.epsilon, {});
+    for (std::size_t i = 0; i < irreps.size(); ++i) {
+        const int segment = static_cast<int>(i), dim = irreps[i].irrep.dim();
+        add_path(mean.polynomial, {{square, segment, "u", 0}, {square, segment, "u", 1}, {0, 0, "", -1}}, Coefficients::identity(dim),
+                 1.0 / (static_cast<double>(irreps.size()) * dim * dim), {{'u', irreps[i].multiplicity}});
+    }
+    const int inverse = program.apply("inverse_size", Function{FunctionKind::power, -0.5}, mean.finish());
+
+    Assembly scaled(program, options.rows, make_operand(options.out, segments_of(irreps), Role::output));
+    const int from = scaled.operand(x), factor = scaled.operand(scales), size = scaled.operand(inverse);
+    for (std::size_t i = 0; i < irreps.size(); ++i) {
+        const int segment = static_cast<int>(i);
+        add_path(scaled.polynomial, {{from, segment, "u", 0}, {factor, segment, "u", -1}, {size, 0, "", -1}, {0, segment, "u", 1}},
+                 Coefficients::identity(irreps[i].irrep.dim()), 1.0, {{'u', irreps[i].multiplicity}});
+    }
+    return program.finish({scaled.finish()});
+}
+
 Program norm_activation(const Irreps& irreps, const Activation& activation, const NormActivationOptions& options) {
     if (!(options.epsilon > 0) || !std::isfinite(options.epsilon))
         fail("norm activation: expected an epsilon above 0, got " + std::to_string(options.epsilon));

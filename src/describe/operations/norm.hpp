@@ -27,4 +27,13 @@ struct NormActivationOptions {
 /// Program: inputs x (and bias), output out. (nn.NormActivation)
 Program norm_activation(const Irreps& irreps, const Activation& activation, const NormActivationOptions& options = {});
 
+struct LayerNormOptions {
+    double epsilon = 1e-12;  ///< added to the mean square
+    std::string rows = "row";
+    OperandOptions x = {"x"}, out = {"out"};  ///< rows: each
+};
+/// out = x scale[channel] / sqrt(epsilon + mean over blocks of s/(2l+1)^2), s the sum of x^2 over a block's channels and components. No
+/// centring, no bias. Program: inputs x and scales (shared, one number per channel), output out. (the layer norm of Nequix)
+Program layer_norm(const Irreps& irreps, const LayerNormOptions& options = {});
+
 }  // namespace clebsch

@@ -311,6 +311,13 @@ Description build_norm_activation(const OptionValues& options) {
                            result);
 }
 
+Description build_layer_norm(const OptionValues& options) {
+    LayerNormOptions result;
+    set_layouts(result, options);
+    result.epsilon = options.number("epsilon");
+    return layer_norm(options.irreps("irreps"), result);
+}
+
 Description build_radial_network(const OptionValues& options) {
     RadialOptions result;
     result.basis = parse_radial_basis(options.choice("basis"));
@@ -454,6 +461,9 @@ std::vector<OperationEntry> make_table() {
                        {one_of("normalization", {"none", "e3nn", "exact", "nequix"}, "where the function's factor comes from")}),
               two_layouts)},
          build_norm_activation},
+        {{"layer_norm", "channels times a scale each, over the size of the whole row",
+          together({irreps, optional("epsilon", "number", "1e-12", "added to the mean square")}, two_layouts)},
+         build_layer_norm},
         {{"radial_network", "edge lengths to weights: basis, cutoff, multilayer perceptron",
           together({optional("outputs", "integer", "0", "number of weights; 0: the basis itself"),
                     one_of("basis", {"bessel", "gaussian", "smooth_finite"}, "radial functions"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "describe/elementwise.hpp"
 #include "describe/operations/path_builder.hpp"
 
 namespace clebsch {
@@ -10,6 +11,11 @@ namespace clebsch {
 int ProgramBuilder::add(Value value) {
     program_.values.push_back(std::move(value));
     return static_cast<int>(program_.values.size()) - 1;
+}
+
+void ProgramBuilder::add_index(const Index& index) {
+    const auto known = std::ranges::find(program_.indices, index.name, &Index::name);
+    if (known == program_.indices.end()) program_.indices.push_back(index);
 }
 
 int ProgramBuilder::input(const std::string& name, const std::string& space, std::vector<Segment> segments, Layout layout) {
@@ -34,10 +40,7 @@ std::vector<int> ProgramBuilder::apply(const std::vector<std::string>& names, co
         node.arguments.push_back(outputs.back());
     }
     if (next != inputs.size() || outputs.size() != names.size()) fail("program: a polynomial got more values than it has operands");
-    for (const Index& index : polynomial.indices) {
-        const auto known = std::ranges::find(program_.indices, index.name, &Index::name);
-        if (known == program_.indices.end()) program_.indices.push_back(index);
-    }
+    for (const Index& index : polynomial.indices) add_index(index);
     program_.nodes.emplace_back(std::move(node));
     return outputs;
 }
@@ -52,6 +55,45 @@ int ProgramBuilder::apply(const std::string& name, const Function& function, int
     for (Segment& segment : result.segments) segment.irrep.reset();  // a function of components need not be an irrep any more
     const int output = add(std::move(result));
     program_.nodes.emplace_back(FunctionNode{function, input, output});
+    return output;
+}
+
+std::vector<int> ProgramBuilder::apply(const std::string& name, const Program& program, const std::vector<int>& inputs) {
+    if (inputs.size() != program.inputs.size())
+        fail("program '" + name + "': expected " + std::to_string(program.inputs.size()) + " values, got " + std::to_string(inputs.size()));
+    std::vector<int> numbers(program.values.size(), -1);
+    for (std::size_t i = 0; i < inputs.size(); ++i) numbers[static_cast<std::size_t>(program.inputs[i])] = inputs[i];
+    for (std::size_t v = 0; v < numbers.size(); ++v) {
+        if (numbers[v] >= 0) continue;
+        Value inner = program.values[v];
+        const bool only = program.outputs.size() == 1 && program.outputs.front() == static_cast<int>(v);
+        inner.name = only ? name : name + "." + inner.name;
+        numbers[v] = add(std::move(inner));
+    }
+    const auto renumber = [&](int& value) { value = numbers[static_cast<std::size_t>(value)]; };
+    for (Node node : program.nodes) {
+        if (auto* function = std::get_if<FunctionNode>(&node)) {
+            renumber(function->input);
+            renumber(function->output);
+        } else {
+            for (int& value : std::get<PolynomialNode>(node).arguments) renumber(value);
+        }
+        program_.nodes.push_back(std::move(node));
+    }
+    for (const Index& index : program.indices) add_index(index);
+    std::vector<int> outputs = program.outputs;
+    for (int& value : outputs) renumber(value);
+    return outputs;
+}
+
+int ProgramBuilder::sum(const std::string& name, const std::vector<int>& values) {
+    if (values.empty()) fail("program: the sum '" + name + "' has no values");
+    Value result = value(values.front());
+    result.name = name;
+    const int output = add(std::move(result));
+    std::vector<ElementwiseTerm> terms;
+    for (const int number : values) terms.push_back({1, {number}});
+    program_.nodes.emplace_back(elementwise_node(program_.values, terms, output));
     return output;
 }
 

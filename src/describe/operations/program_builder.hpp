@@ -22,6 +22,13 @@ class ProgramBuilder {
 
     int apply(const std::string& name, const Function& function, int input);
 
+    /// The nodes of another program, its inputs bound in their order; returns the values of its outputs. The value of its only output is
+    /// called `name`, all others `name.` and their own name.
+    std::vector<int> apply(const std::string& name, const Program& program, const std::vector<int>& inputs);
+
+    /// The sum of values of one row space whose numbers are arranged alike.
+    int sum(const std::string& name, const std::vector<int>& values);
+
     /// factor x value (+ constant on every number), as a polynomial.
     int affine(const std::string& name, int value, double factor, double constant = 0);
 
@@ -32,6 +39,7 @@ class ProgramBuilder {
  private:
     Program program_;
     int add(Value value);
+    void add_index(const Index& index);
 };
 
 /// A polynomial under construction whose inputs are values of a program, in any number. Operand 0 is the output; paths go into

@@ -1,0 +1,11 @@
+#pragma once
+// The Nequix potential as a program. docs/files.md has its file and equations.
+#include "io/nequix.hpp"
+#include "model/model.hpp"
+
+namespace clebsch {
+
+/// Throws Error(unsupported) for a cutoff whose power is no integer from 1 to 64.
+Model nequix_model(const NequixCheckpoint& checkpoint);
+
+}  // namespace clebsch

@@ -1,0 +1,46 @@
+#pragma once
+// A model made ready to run: energies, forces and virials of structures.
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "model/force_field.hpp"
+#include "model/model.hpp"
+#include "run/program_plan.hpp"
+
+namespace clebsch {
+
+struct PotentialOptions {
+    DType dtype = DType::float32;  ///< of features and arithmetic, float32 or float64; sums over atoms and edges are float64 always
+    int threads = 0;               ///< 0: the process's pool (default_pool), else a pool of its own
+    std::optional<InstructionSet> instruction_set = {};  ///< default: default_instruction_set()
+};
+
+/// A model of any architecture, its program and that of its derivative planned once. Memory grows with the largest call and is kept.
+class Potential final : public ForceField {
+ public:
+    explicit Potential(Model model, const PotentialOptions& options = {});
+    /// From a checkpoint: a Nequix .nqx file. Throws Error naming the file.
+    static Potential load(const std::filesystem::path& path, const PotentialOptions& options = {});
+    ~Potential() override;
+    Potential(Potential&&) noexcept;
+    Potential& operator=(Potential&&) noexcept;
+
+    double cutoff() const override;
+    void evaluate(std::span<const Structure> structures, std::span<const int> atomic_numbers, const Graph& graph,
+                  Energies& result) override;
+    /// The same with a neighbour list of its own making, of exactly the pairs within the cutoff.
+    Energies evaluate(std::span<const Structure> structures, std::span<const int> atomic_numbers);
+
+    const Model& model() const;
+    const ProgramPlan& plan() const;                                            ///< of with_gradient(model())
+    std::size_t workspace_bytes() const;                                        ///< memory kept for intermediates
+    std::size_t workspace_bytes(std::int64_t atoms, std::int64_t edges) const;  ///< what a call of this size needs
+
+ private:
+    struct Data;
+    std::unique_ptr<Data> data_;
+};
+
+}  // namespace clebsch
