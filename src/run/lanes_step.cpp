@@ -21,7 +21,7 @@ class LanesStep final : public ProgramStep {
         float_ = CLEBSCH_SELECT(OfFloat, request.isa, run_lanes);
         double_ = CLEBSCH_SELECT(OfDouble, request.isa, run_lanes);
         using Bytes = std::int64_t (*)();
-        slot_bytes_ = static_cast<std::size_t>(static_cast<Bytes>(CLEBSCH_SELECT(Bytes, request.isa, lanes_tile_bytes))());
+        slot_bytes_ = static_cast<std::size_t>(CLEBSCH_SELECT(Bytes, request.isa, lanes_tile_bytes)());
         std::string inputs, outputs;
         for (const int value : code_.arrays()) {
             sizes_.push_back(request.program->values[at(value)].size());

@@ -130,4 +130,8 @@ void require_available(InstructionSet isa) {
                 "instruction set '" + to_text(isa) + "' cannot run here; this library and machine have " + list_of(sets));
 }
 
+void missing_version(InstructionSet isa) {
+    throw Error(ErrorKind::unsupported, "this library was compiled without kernels for instruction set '" + to_text(isa) + "'");
+}
+
 }  // namespace clebsch

@@ -28,4 +28,7 @@ void force_instruction_set(std::optional<InstructionSet> isa);
 /// Throws Error(unsupported), naming the sets that can run here, unless `isa` is one of them.
 void require_available(InstructionSet isa);
 
+/// Throws Error(unsupported): this library has no kernels for `isa`.
+[[noreturn]] void missing_version(InstructionSet isa);
+
 }  // namespace clebsch

@@ -147,13 +147,11 @@ class Packed {
     static std::int64_t rounded(std::int64_t elements) { return (elements + 15) / 16 * 16; }  // 64 bytes of float; float64 gets more
     int position(int k, int i, const FoldReduce& reduce) const {
         using Function = int (*)(int, int, int, int);
-        return static_cast<Function>(CLEBSCH_SELECT(Function, isa_, reduce_position))(k, i, reduce.left_components,
-                                                                                      reduce.right_components);
+        return CLEBSCH_SELECT(Function, isa_, reduce_position)(k, i, reduce.left_components, reduce.right_components);
     }
     std::int64_t size_of_reduced(const FoldReduce& reduce, int element_size) const {
         using Function = int (*)(int, int, int);
-        return static_cast<Function>(CLEBSCH_SELECT(Function, isa_, reduced_size))(reduce.left_components, reduce.right_components,
-                                                                                   element_size);
+        return CLEBSCH_SELECT(Function, isa_, reduced_size)(reduce.left_components, reduce.right_components, element_size);
     }
 
     /// Slot of a product of numbers; products are -2, -3, ... until all numbers are known.
@@ -303,11 +301,11 @@ class FoldKernel final : public Kernel {
     }
     void run(const Block<float>& block) const override {
         using Function = void (*)(const FoldView<float>&, const Block<float>&);
-        static_cast<Function>(CLEBSCH_SELECT(Function, isa_, run_fold))(float_, block);
+        CLEBSCH_SELECT(Function, isa_, run_fold)(float_, block);
     }
     void run(const Block<double>& block) const override {
         using Function = void (*)(const FoldView<double>&, const Block<double>&);
-        static_cast<Function>(CLEBSCH_SELECT(Function, isa_, run_fold))(double_, block);
+        CLEBSCH_SELECT(Function, isa_, run_fold)(double_, block);
     }
 
  private:

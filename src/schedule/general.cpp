@@ -153,11 +153,11 @@ class GeneralKernel final : public Kernel {
 
     void run(const Block<float>& block) const override {
         using Function = void (*)(const GeneralPath*, int, const Block<float>&);
-        static_cast<Function>(CLEBSCH_SELECT(Function, isa_, run_general))(views_.data(), static_cast<int>(views_.size()), block);
+        CLEBSCH_SELECT(Function, isa_, run_general)(views_.data(), static_cast<int>(views_.size()), block);
     }
     void run(const Block<double>& block) const override {
         using Function = void (*)(const GeneralPath*, int, const Block<double>&);
-        static_cast<Function>(CLEBSCH_SELECT(Function, isa_, run_general))(views_.data(), static_cast<int>(views_.size()), block);
+        CLEBSCH_SELECT(Function, isa_, run_general)(views_.data(), static_cast<int>(views_.size()), block);
     }
 
  private:

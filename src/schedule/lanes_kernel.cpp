@@ -40,7 +40,7 @@ class LanesKernel final : public Kernel {
         float_ = CLEBSCH_SELECT(OfFloat, request.isa, run_lanes);
         double_ = CLEBSCH_SELECT(OfDouble, request.isa, run_lanes);
         using Bytes = std::int64_t (*)();
-        slot_bytes_ = static_cast<std::size_t>(static_cast<Bytes>(CLEBSCH_SELECT(Bytes, request.isa, lanes_tile_bytes))());
+        slot_bytes_ = static_cast<std::size_t>(CLEBSCH_SELECT(Bytes, request.isa, lanes_tile_bytes)());
     }
 
     std::string name() const override { return "lanes"; }

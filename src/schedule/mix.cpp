@@ -535,17 +535,17 @@ class MixKernel final : public Kernel {
 
     std::int64_t packed_size(const MixMultiply& multiply, int element_size) const {
         using Function = std::int64_t (*)(std::int64_t, std::int64_t, int);
-        return static_cast<Function>(CLEBSCH_SELECT(Function, isa_, packed_mix_size))(multiply.sources, multiply.targets, element_size);
+        return CLEBSCH_SELECT(Function, isa_, packed_mix_size)(multiply.sources, multiply.targets, element_size);
     }
     template <class T>
     void prepare_typed(const View& view, const T* const* inputs, std::byte* prepared) const {
         using Function = void (*)(const MixView&, const T* const*, T*);
-        static_cast<Function>(CLEBSCH_SELECT(Function, isa_, pack_mix))(view.program, inputs, reinterpret_cast<T*>(prepared));
+        CLEBSCH_SELECT(Function, isa_, pack_mix)(view.program, inputs, reinterpret_cast<T*>(prepared));
     }
     template <class T>
     void run_typed(const View& view, const Block<T>& block) const {
         using Function = void (*)(const MixView&, const Block<T>&);
-        static_cast<Function>(CLEBSCH_SELECT(Function, isa_, run_mix))(view.program, block);
+        CLEBSCH_SELECT(Function, isa_, run_mix)(view.program, block);
     }
 
     Packer packed_;

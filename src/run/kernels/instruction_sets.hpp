@@ -41,9 +41,22 @@
 #define CLEBSCH_IF_BASELINE(name) nullptr
 #endif
 
-/// The version of function `name` for `isa` as a pointer of type `type` (which picks among overloads); null when it was not compiled.
-#define CLEBSCH_SELECT(type, isa, name)                                          \
-    (isa) == InstructionSet::avx512 ? static_cast<type>(CLEBSCH_IF_AVX512(name)) \
-    : (isa) == InstructionSet::avx2 ? static_cast<type>(CLEBSCH_IF_AVX2(name))   \
-    : (isa) == InstructionSet::neon ? static_cast<type>(CLEBSCH_IF_NEON(name))   \
-                                    : static_cast<type>(CLEBSCH_IF_BASELINE(name))
+namespace clebsch {
+
+/// The version for `isa` among those that were compiled (the others are null). Plans are made for available sets only (require_available),
+/// so that a missing one is a mistake of this library: it is reported by Error(unsupported), never called.
+template <class Function>
+Function version_of(InstructionSet isa, Function avx512, Function avx2, Function neon, Function baseline) {
+    const Function version = isa == InstructionSet::avx512 ? avx512
+                             : isa == InstructionSet::avx2 ? avx2
+                             : isa == InstructionSet::neon ? neon
+                                                           : baseline;
+    if (version == nullptr) missing_version(isa);
+    return version;
+}
+
+}  // namespace clebsch
+
+/// The version of function `name` for `isa` as a pointer of type `type` (which picks among overloads); never null.
+#define CLEBSCH_SELECT(type, isa, name) \
+    version_of<type>(isa, CLEBSCH_IF_AVX512(name), CLEBSCH_IF_AVX2(name), CLEBSCH_IF_NEON(name), CLEBSCH_IF_BASELINE(name))
