@@ -156,7 +156,8 @@ CLEBSCH_API clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double
 CLEBSCH_API clebsch_status clebsch_plan_workspace_size(const clebsch_plan* plan, const int64_t* rows, size_t space_count, int threads,
                                                        size_t* bytes);
 
-/// One operand's rows. `data` needs the alignment of its element only; 64-byte aligned rows are faster.
+/// One operand's rows. Any multiple of 4 bytes is a good address (2 bytes for 16-bit numbers); 64-byte aligned rows are fastest, float64
+/// arrays that are not at a multiple of 8 bytes are copied around every launch.
 typedef struct clebsch_buffer {
     void* data;          ///< may be NULL when there are no rows; inputs are only read
     int dtype;           ///< clebsch_dtype; must be the plan's
@@ -164,7 +165,7 @@ typedef struct clebsch_buffer {
     int64_t row_stride;  ///< elements from row to row; 0: packed
 } clebsch_buffer;
 
-/// One index array. -1 masks a row; any other value outside the target space is an error.
+/// One index array. -1 masks a row; any other value outside the target space is an error. Any multiple of 4 bytes is a good address.
 typedef struct clebsch_index_buffer {
     const void* data;
     int type;       ///< clebsch_index_type
@@ -195,7 +196,7 @@ typedef struct clebsch_call {
     { sizeof(clebsch_call), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL }
 
 /// Runs a plan. Outputs are overwritten; rows nothing is added to become zero. Bitwise repeatable for any number of threads. Allocates
-/// nothing. Inputs and outputs must not overlap.
+/// nothing but copies of arrays of 8-byte numbers that are not at a multiple of 8 bytes. Inputs and outputs must not overlap.
 CLEBSCH_API clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsch_call* call);
 /// The slow evaluator in extended precision that defines what an operation means: float64 buffers only, `workspace` and `parallel` unused.
 CLEBSCH_API clebsch_status clebsch_evaluate_reference(const clebsch_operation* operation, const clebsch_call* call);

@@ -1,4 +1,5 @@
 // Plans and launches.
+#include <cstring>
 #include <memory>
 #include <variant>
 
@@ -83,22 +84,31 @@ ParallelFor parallel_of(const clebsch_parallel* parallel, ThreadPool& pool) {
     return {.run = parallel->run, .context = parallel->context, .threads = parallel->threads};
 }
 
+/// Number i of an array at any address.
+template <class Number>
+Number number_at(const void* data, std::int64_t i) {
+    Number number;
+    std::memcpy(&number, static_cast<const std::byte*>(data) + i * static_cast<std::int64_t>(sizeof number), sizeof number);
+    return number;
+}
+
 /// One array of the reference: float64 rows, copied into (or out of) extended precision.
 ReferenceArray read_rows(const Buffer& buffer, const api::OperandFacts& facts, std::int64_t rows) {
     const std::int64_t stride = buffer.row_stride == 0 ? facts.row_size : buffer.row_stride;
     ReferenceArray array;
     array.reserve(static_cast<std::size_t>(rows * facts.row_size));
     for (std::int64_t r = 0; r < rows; ++r)
-        for (std::int64_t i = 0; i < facts.row_size; ++i) array.push_back(static_cast<const double*>(buffer.data)[r * stride + i]);
+        for (std::int64_t i = 0; i < facts.row_size; ++i) array.push_back(number_at<double>(buffer.data, r * stride + i));
     return array;
 }
 
 void write_rows(const ReferenceArray& array, const Buffer& buffer, const api::OperandFacts& facts, std::int64_t rows) {
     const std::int64_t stride = buffer.row_stride == 0 ? facts.row_size : buffer.row_stride;
     for (std::int64_t r = 0; r < rows; ++r)
-        for (std::int64_t i = 0; i < facts.row_size; ++i)
-            static_cast<double*>(buffer.data)[r * stride + i] =
-                static_cast<double>(array[static_cast<std::size_t>(r * facts.row_size + i)]);
+        for (std::int64_t i = 0; i < facts.row_size; ++i) {
+            const auto number = static_cast<double>(array[static_cast<std::size_t>(r * facts.row_size + i)]);
+            std::memcpy(static_cast<std::byte*>(buffer.data) + (r * stride + i) * std::int64_t{sizeof number}, &number, sizeof number);
+        }
 }
 
 void check_reference_buffer(const Buffer& buffer, const api::OperandFacts& facts, std::int64_t rows) {
@@ -132,8 +142,8 @@ ReferenceInputs reference_inputs(const clebsch_operation& operation, const Buffe
         if (from > 0) require(buffer.data, facts.name.c_str());
         std::vector<std::int64_t>& values = inputs.indices[facts.name];
         for (std::int64_t k = 0; k < buffer.size; ++k)
-            values.push_back(buffer.type == IndexType::int64 ? static_cast<const std::int64_t*>(buffer.data)[k]
-                                                             : static_cast<const std::int32_t*>(buffer.data)[k]);
+            values.push_back(buffer.type == IndexType::int64 ? number_at<std::int64_t>(buffer.data, k)
+                                                             : number_at<std::int32_t>(buffer.data, k));
     }
     return inputs;
 }

@@ -15,6 +15,8 @@ std::size_t size_of(DType dtype) {
     return 0;
 }
 
+std::size_t size_of(IndexType type) { return type == IndexType::int32 ? 4 : 8; }
+
 const char* to_text(DType dtype) {
     switch (dtype) {
         case DType::float32:

@@ -1,29 +1,35 @@
 #include "run/call.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.hpp"
 
 namespace clebsch {
 namespace {
 
+/// `data` may lie at any address.
 template <class Number>
-void check_values(const Index& index, const Number* values, std::int64_t size, std::int64_t to_rows) {
-    // One pass without branches tells whether anything is wrong; a second one, only then, tells where. -1 becomes the largest unsigned
-    // number minus nothing: value + 1 as unsigned is at most to_rows exactly for -1 <= value < to_rows.
+void check_values(const Index& index, const std::byte* data, std::int64_t size, std::int64_t to_rows) {
+    const auto value_at = [&](std::int64_t i) {
+        Number value;
+        std::memcpy(&value, data + i * static_cast<std::int64_t>(sizeof value), sizeof value);
+        return std::int64_t{value};
+    };
+    // One pass without branches tells whether anything is wrong; a second one, only then, tells where. value + 1 as an unsigned number is
+    // at most to_rows exactly for -1 <= value < to_rows.
     std::uint64_t bad = 0;
     const auto limit = static_cast<std::uint64_t>(to_rows);
-    for (std::int64_t i = 0; i < size; ++i)
-        bad |= static_cast<std::uint64_t>(static_cast<std::uint64_t>(std::int64_t{values[i]}) + 1 > limit);
+    for (std::int64_t i = 0; i < size; ++i) bad |= static_cast<std::uint64_t>(static_cast<std::uint64_t>(value_at(i)) + 1 > limit);
     if (bad != 0)
         for (std::int64_t i = 0; i < size; ++i)
-            if (values[i] < -1 || values[i] >= to_rows)
-                fail("index '" + index.name + "': entry " + std::to_string(i) + " is " + std::to_string(values[i]) +
+            if (const std::int64_t value = value_at(i); value < -1 || value >= to_rows)
+                fail("index '" + index.name + "': entry " + std::to_string(i) + " is " + std::to_string(value) +
                      ", expected -1 or a row of '" + index.to + "', which has " + std::to_string(to_rows));
     if (!index.sorted) return;
     std::int64_t last = -1;
     for (std::int64_t i = 0; i < size; ++i) {
-        const std::int64_t value = values[i];
+        const std::int64_t value = value_at(i);
         if (value < 0) continue;
         if (value < last)
             fail("index '" + index.name + "': declared as sorted, but entry " + std::to_string(i) + " is " + std::to_string(value) +
@@ -78,12 +84,13 @@ void check_index(const Index& index, const IndexBuffer& buffer, std::int64_t fro
     if (from_rows == 0) return;
     if (buffer.data == nullptr)
         fail("index '" + index.name + "': the data pointer is null, expected " + std::to_string(from_rows) + " entries");
-    const std::size_t size = buffer.type == IndexType::int32 ? 4 : 8;
-    if (reinterpret_cast<std::uintptr_t>(buffer.data) % size != 0)
-        fail("index '" + index.name + "': the address is not a multiple of " + std::to_string(size) + " bytes, the size of an entry");
+    const std::size_t alignment = required_alignment(size_of(buffer.type));
+    if (reinterpret_cast<std::uintptr_t>(buffer.data) % alignment != 0)
+        fail("index '" + index.name + "': the address is not a multiple of " + std::to_string(alignment) + " bytes");
     if (!values) return;
-    if (buffer.type == IndexType::int32) check_values(index, static_cast<const std::int32_t*>(buffer.data), buffer.size, to_rows);
-    else check_values(index, static_cast<const std::int64_t*>(buffer.data), buffer.size, to_rows);
+    if (buffer.type == IndexType::int32)
+        check_values<std::int32_t>(index, static_cast<const std::byte*>(buffer.data), buffer.size, to_rows);
+    else check_values<std::int64_t>(index, static_cast<const std::byte*>(buffer.data), buffer.size, to_rows);
 }
 
 void check_buffer(const Operand& operand, const Buffer& buffer, DType dtype, std::int64_t rows) {
@@ -103,8 +110,9 @@ void check_buffer(const Operand& operand, const Buffer& buffer, DType dtype, std
     if (rows == 0 || size == 0) return;
     if (buffer.data == nullptr)
         fail(where() + "the data pointer is null, expected " + std::to_string(rows) + " rows of " + std::to_string(size) + " numbers");
-    if (reinterpret_cast<std::uintptr_t>(buffer.data) % size_of(dtype) != 0)
-        fail(where() + "the address is not a multiple of " + std::to_string(size_of(dtype)) + " bytes, the size of " + to_text(dtype));
+    const std::size_t alignment = required_alignment(size_of(dtype));
+    if (reinterpret_cast<std::uintptr_t>(buffer.data) % alignment != 0)
+        fail(where() + "the address is not a multiple of " + std::to_string(alignment) + " bytes");
 }
 
 std::int64_t row_bytes(const Operand& operand, const Buffer& buffer) {

@@ -34,7 +34,7 @@ struct Workspace {
 void check_index(const Index& index, const IndexBuffer& buffer, std::int64_t from_rows, std::int64_t to_rows, bool values = true);
 
 /// Throws Error naming the operand: dtype other than planned, rows other than its space has, null data, a row stride shorter than a row, an
-/// address that is no multiple of the element's size, an extent beyond 2^63 bytes.
+/// address that is no multiple of required_alignment, an extent beyond 2^63 bytes.
 void check_buffer(const Operand& operand, const Buffer& buffer, DType dtype, std::int64_t rows);
 
 /// Whether the rows of two buffers have a byte in common. Columns of one array (the same stride, apart within a row) have none.

@@ -1,10 +1,12 @@
 #include "run/plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "base/error.hpp"
 #include "run/plan_data.hpp"
+#include "run/realigned.hpp"
 #include "run/workspace.hpp"
 #include "schedule/cpu.hpp"
 
@@ -85,17 +87,17 @@ void plan_operands(Data& plan) {
 }
 
 void plan_masks(Data& plan) {
-    std::uint64_t any = 0;
     for (const Path& path : plan.polynomial.paths) {
         std::uint64_t chains = 0;
         for (const Factor& factor : path.factors) {
             const int chain = plan.operands[static_cast<std::size_t>(factor.operand)].chain;
             if (chain >= 0) chains |= std::uint64_t{1} << chain;
         }
-        any |= chains;
         if (std::ranges::find(plan.path_chains, chains) == plan.path_chains.end()) plan.path_chains.push_back(chains);
     }
-    plan.partly_masked = std::ranges::any_of(plan.path_chains, [&](std::uint64_t chains) { return chains != any; });
+    // Chains that no path goes through count too: a kernel may touch the rows of outputs that it adds nothing to.
+    const auto count = static_cast<int>(plan.chains.size());
+    plan.partly_masked = std::ranges::any_of(plan.path_chains, [&](std::uint64_t chains) { return std::popcount(chains) != count; });
 }
 
 /// What is left of `each` outputs' rows when the kernels' own segments are taken away.
@@ -263,8 +265,10 @@ std::size_t PolynomialPlan::workspace_bytes(std::span<const std::int64_t> rows, 
 void PolynomialPlan::launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for) const {
     check_call(*data_, call);
     const int threads = parallel_for.run == nullptr ? 1 : std::max(1, parallel_for.threads);
-    if (data_->compute == DType::float64) launch_as<double>(*data_, call, workspace, threads, parallel_for);
-    else launch_as<float>(*data_, call, workspace, threads, parallel_for);
+    launch_aligned(data_->polynomial.operands, call, [&](const Call& aligned) {
+        if (data_->compute == DType::float64) launch_as<double>(*data_, aligned, workspace, threads, parallel_for);
+        else launch_as<float>(*data_, aligned, workspace, threads, parallel_for);
+    });
 }
 
 Work PolynomialPlan::work(std::span<const std::int64_t> rows) const {

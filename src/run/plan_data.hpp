@@ -44,7 +44,7 @@ struct PlanData {
     std::vector<std::vector<int>> chains;    ///< positions in polynomial.indices, first applied first; distinct
     std::vector<int> index_from, index_to;   ///< positions in spaces
     std::vector<std::uint64_t> path_chains;  ///< distinct sets of chains (bit c) that a path's factors go through
-    bool partly_masked = false;              ///< whether -1 can mask some paths of a row and leave others
+    bool partly_masked = false;              ///< whether -1 can mask some operands of a row and leave paths that go without
     int border_chain = -1;                   ///< the chain of the largest sorted output: parts begin where its row changes, if they can
     int block_rows = 1;
     bool fetch = false;  ///< ask for the rows of the next block

@@ -7,6 +7,7 @@
 #include "describe/harmonics_chain.hpp"
 #include "run/program_memory.hpp"
 #include "run/program_step.hpp"
+#include "run/realigned.hpp"
 #include "schedule/program_order.hpp"
 
 namespace clebsch {
@@ -91,6 +92,38 @@ struct ProgramPlan::Data {
                          named(arguments[k].name));
         for (std::size_t i = 0; i < given.indices.size(); ++i)
             check_index(given.indices[i], call.indices[i], call.rows[at(index_from[i])], call.rows[at(index_to[i])], !call.indices_checked);
+    }
+
+    /// A launch whose call and workspace have been checked.
+    void run(const Call& call, const Workspace& workspace, const ParallelFor& parallel_for) const {
+        // Tables, then the regions of intermediates, then what the running step has for itself.
+        auto* const begin = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(workspace.data), 64));
+        auto* const end = static_cast<std::byte*>(workspace.data) + workspace.bytes;
+        auto* const values = reinterpret_cast<Buffer*>(begin);
+        auto* const regions = reinterpret_cast<std::size_t*>(begin + round_up(program.values.size() * sizeof(Buffer), 64));
+        std::byte* const intermediates = begin + table_bytes();
+        memory.regions(call.rows, regions);
+        for (std::size_t v = 0; v < program.values.size(); ++v) {
+            const ProgramMemory::Place& place = memory.places[v];
+            Buffer buffer;
+            if (place.own) {
+                const std::int64_t rows = place.space < 0 ? 1 : call.rows[at(place.space)];
+                const std::int64_t before = place.space < 0 ? place.offset : ProgramMemory::padded(rows) * place.offset;
+                const std::size_t region = regions[place.space < 0 ? spaces.size() : at(place.space)];
+                buffer = {intermediates + region + before, value_dtypes[v], rows, place.row_stride};
+            }
+            new (values + v) Buffer(buffer);
+        }
+        for (std::size_t i = 0; i < argument_values.size(); ++i) values[argument_values[i]] = call.buffers[i];
+
+        std::byte* const own = intermediates + round_up(memory.bytes(call.rows), 64);
+        StepCall step_call{.values = values,
+                           .indices = call.indices.data(),
+                           .rows = call.rows.data(),
+                           .workspace = own,
+                           .workspace_bytes = static_cast<std::size_t>(end - own),
+                           .parallel_for = &parallel_for};
+        for (const auto& step : steps) step->launch(step_call);
     }
 };
 
@@ -231,34 +264,7 @@ void ProgramPlan::launch(const Call& call, Workspace workspace, const ParallelFo
         fail("workspace: expected " + std::to_string(needed) + " bytes, got " +
              (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
 
-    // Tables, then the regions of intermediates, then what the running step has for itself.
-    auto* const begin = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(workspace.data), 64));
-    auto* const end = static_cast<std::byte*>(workspace.data) + workspace.bytes;
-    auto* const values = reinterpret_cast<Buffer*>(begin);
-    auto* const regions = reinterpret_cast<std::size_t*>(begin + round_up(data.program.values.size() * sizeof(Buffer), 64));
-    std::byte* const memory = begin + data.table_bytes();
-    data.memory.regions(call.rows, regions);
-    const std::size_t spaces = data.spaces.size();
-    for (std::size_t v = 0; v < data.program.values.size(); ++v) {
-        const ProgramMemory::Place& place = data.memory.places[v];
-        Buffer buffer;
-        if (place.own) {
-            const std::int64_t rows = place.space < 0 ? 1 : call.rows[at(place.space)];
-            const std::int64_t before = place.space < 0 ? place.offset : ProgramMemory::padded(rows) * place.offset;
-            buffer = {memory + regions[place.space < 0 ? spaces : at(place.space)] + before, data.value_dtypes[v], rows, place.row_stride};
-        }
-        new (values + v) Buffer(buffer);
-    }
-    for (std::size_t i = 0; i < data.argument_values.size(); ++i) values[data.argument_values[i]] = call.buffers[i];
-
-    std::byte* const own = memory + round_up(data.memory.bytes(call.rows), 64);
-    StepCall step_call{.values = values,
-                       .indices = call.indices.data(),
-                       .rows = call.rows.data(),
-                       .workspace = own,
-                       .workspace_bytes = static_cast<std::size_t>(end - own),
-                       .parallel_for = &parallel_for};
-    for (const auto& step : data.steps) step->launch(step_call);
+    launch_aligned(data.arguments, call, [&](const Call& aligned) { data.run(aligned, workspace, parallel_for); });
 }
 
 Work ProgramPlan::work(std::span<const std::int64_t> rows) const {

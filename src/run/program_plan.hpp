@@ -46,8 +46,9 @@ class ProgramPlan {
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const;
 
     /// Writes the outputs. `call.buffers` are the inputs, then the outputs; `call.indices` those of the program; `call.rows` as spaces().
-    /// Results are bitwise the same for every parallel_for and every workspace. Allocates nothing. Throws Error before anything is written:
-    /// see check_index and check_buffer, an output that shares memory with another array, a workspace smaller than workspace_bytes.
+    /// Results are bitwise the same for every parallel_for and every workspace. Allocates nothing, unless an array's address is no
+    /// multiple of its element's size (run/realigned.hpp). Throws Error before anything is written: see check_index and check_buffer, an
+    /// output that shares memory with another array, a workspace smaller than workspace_bytes.
     void launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for = {}) const;
 
     /// Of a launch over these rows: multiply-adds of all steps, arrays of the call.

@@ -98,6 +98,8 @@ class ProblemBuilder {
                     merged.back().coefficient += term.coefficient;
                 else merged.push_back(std::move(term));
             }
+            // Antisymmetric coefficients of equal factors cancel altogether.
+            std::erase_if(merged, [](const Term& term) { return term.coefficient == 0; });
             one.terms = std::move(merged);
         }
         problem_.broad = std::max(1.0, static_cast<double>(problem_.channels) / 8);

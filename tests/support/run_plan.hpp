@@ -54,9 +54,10 @@ inline long double rounded(long double value, DType dtype) {
 /// An array with room around its rows; everything outside rows is a pattern that must survive.
 class StoredArray {
  public:
-    StoredArray(DType dtype, std::int64_t rows, std::int64_t size, std::int64_t stride)
-        : dtype_(dtype), rows_(rows), size_(size), stride_(stride) {
-        bytes_.assign(static_cast<std::size_t>(rows * stride + 16) * size_of(dtype), std::byte{0x5a});
+    /// `shift`: bytes from a multiple of 16 to the array.
+    StoredArray(DType dtype, std::int64_t rows, std::int64_t size, std::int64_t stride, std::size_t shift = 0)
+        : dtype_(dtype), rows_(rows), size_(size), stride_(stride), shift_(shift) {
+        bytes_.assign(static_cast<std::size_t>(rows * stride + 16) * size_of(dtype) + shift, std::byte{0x5a});
     }
     Buffer buffer(bool packed) { return {.data = row(0), .dtype = dtype_, .rows = rows_, .row_stride = packed ? 0 : stride_}; }
     void fill(const ReferenceArray& numbers) {
@@ -75,7 +76,7 @@ class StoredArray {
     bool surroundings_intact() {
         const std::size_t element = size_of(dtype_);
         for (std::size_t b = 0; b < bytes_.size(); ++b) {
-            const auto number = static_cast<std::int64_t>(b / element) - offset;
+            const auto number = b < shift_ ? -1 : static_cast<std::int64_t>((b - shift_) / element) - offset;
             const bool inside = number >= 0 && number < rows_ * stride_ && number % stride_ < size_;
             if (!inside && bytes_[b] != std::byte{0x5a}) return false;
         }
@@ -86,14 +87,37 @@ class StoredArray {
     static constexpr std::int64_t offset = 3;  // so that rows are aligned to their elements only
     DType dtype_;
     std::int64_t rows_, size_, stride_;
+    std::size_t shift_;
     std::vector<std::byte> bytes_;
-    std::byte* row(std::int64_t r) { return bytes_.data() + static_cast<std::size_t>(offset + r * stride_) * size_of(dtype_); }
+    std::byte* row(std::int64_t r) { return bytes_.data() + shift_ + static_cast<std::size_t>(offset + r * stride_) * size_of(dtype_); }
+};
+
+/// An index array with `shift` bytes from a multiple of 16 to it.
+class StoredIndex {
+ public:
+    StoredIndex(const std::vector<std::int64_t>& values, IndexType type, std::size_t shift) : type_(type), shift_(shift) {
+        size_ = static_cast<std::int64_t>(values.size());
+        bytes_.resize(values.size() * size_of(type) + shift + 1);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const auto narrow = static_cast<std::int32_t>(values[i]);
+            const void* value = type == IndexType::int64 ? static_cast<const void*>(&values[i]) : &narrow;
+            std::memcpy(bytes_.data() + shift + i * size_of(type), value, size_of(type));
+        }
+    }
+    IndexBuffer buffer() const { return {bytes_.data() + shift_, type_, size_}; }
+
+ private:
+    IndexType type_;
+    std::int64_t size_ = 0;
+    std::size_t shift_;
+    std::vector<std::byte> bytes_;
 };
 
 struct RunOptions {
     std::int64_t padding = 0;  ///< numbers between rows
     IndexType index_type = IndexType::int64;
     ParallelFor parallel_for = {};
+    std::size_t shift = 0;  ///< bytes that every array is shifted by; 4 makes arrays of 8-byte numbers lie between their multiples
 };
 
 struct RunResult {
@@ -116,22 +140,15 @@ inline RunResult run_plan(const PolynomialPlan& plan, const ReferenceInputs& inp
     for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
         const Operand& operand = polynomial.operands[o];
         const std::string space = polynomial.space_of(operand);
-        arrays.emplace_back(plan.dtypes()[o], space.empty() ? 1 : inputs.rows.at(space), operand.size(), operand.size() + options.padding);
+        arrays.emplace_back(plan.dtypes()[o], space.empty() ? 1 : inputs.rows.at(space), operand.size(), operand.size() + options.padding,
+                            options.shift);
         if (operand.role == Role::input) arrays.back().fill(inputs.arrays.at(operand.name));
     }
     for (StoredArray& array : arrays) buffers.push_back(array.buffer(options.padding == 0));
-    std::vector<std::vector<std::int64_t>> wide;
-    std::vector<std::vector<std::int32_t>> narrow;
+    std::vector<StoredIndex> stored;
     std::vector<IndexBuffer> indices;
-    for (const Index& index : polynomial.indices) {
-        wide.push_back(inputs.indices.at(index.name));
-        narrow.emplace_back(wide.back().begin(), wide.back().end());
-    }
-    for (std::size_t i = 0; i < wide.size(); ++i) {
-        const auto size = static_cast<std::int64_t>(wide[i].size());
-        indices.push_back(options.index_type == IndexType::int64 ? IndexBuffer{wide[i].data(), IndexType::int64, size}
-                                                                 : IndexBuffer{narrow[i].data(), IndexType::int32, size});
-    }
+    for (const Index& index : polynomial.indices) stored.emplace_back(inputs.indices.at(index.name), options.index_type, options.shift);
+    for (const StoredIndex& index : stored) indices.push_back(index.buffer());
     std::vector<std::int64_t> rows;
     for (const std::string& space : plan.spaces()) rows.push_back(space.empty() ? 1 : inputs.rows.at(space));
     const int threads = options.parallel_for.run == nullptr ? 1 : options.parallel_for.threads;

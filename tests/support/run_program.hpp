@@ -23,20 +23,14 @@ inline RunResult run_program(const ProgramPlan& plan, const ReferenceInputs& inp
     };
     for (std::size_t i = 0; i < count; ++i) {
         arrays.emplace_back(plan.dtypes()[i], value(i).space.empty() ? 1 : inputs.rows.at(value(i).space), value(i).size(),
-                            value(i).size() + options.padding);
+                            value(i).size() + options.padding, options.shift);
         if (i < program.inputs.size()) arrays.back().fill(inputs.arrays.at(value(i).name));
     }
     for (StoredArray& array : arrays) buffers.push_back(array.buffer(options.padding == 0));
-    std::vector<std::vector<std::int32_t>> narrow;
+    std::vector<StoredIndex> stored;
     std::vector<IndexBuffer> indices;
-    for (const Index& index : program.indices)
-        narrow.emplace_back(inputs.indices.at(index.name).begin(), inputs.indices.at(index.name).end());
-    for (std::size_t i = 0; i < narrow.size(); ++i) {
-        const std::vector<std::int64_t>& wide = inputs.indices.at(program.indices[i].name);
-        const auto size = static_cast<std::int64_t>(wide.size());
-        indices.push_back(options.index_type == IndexType::int64 ? IndexBuffer{wide.data(), IndexType::int64, size}
-                                                                 : IndexBuffer{narrow[i].data(), IndexType::int32, size});
-    }
+    for (const Index& index : program.indices) stored.emplace_back(inputs.indices.at(index.name), options.index_type, options.shift);
+    for (const StoredIndex& index : stored) indices.push_back(index.buffer());
     std::vector<std::int64_t> rows;
     for (const std::string& space : plan.spaces()) rows.push_back(inputs.rows.at(space));
     const int threads = options.parallel_for.run == nullptr ? 1 : options.parallel_for.threads;
