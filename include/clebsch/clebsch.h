@@ -234,6 +234,47 @@ CLEBSCH_API const double* clebsch_graph_vectors(const clebsch_graph* graph);    
 CLEBSCH_API const int32_t* clebsch_graph_shifts(const clebsch_graph* graph);      ///< edges x 3, in lattice vectors
 CLEBSCH_API const int64_t* clebsch_graph_structure(const clebsch_graph* graph);   ///< per node
 
+/* ------------------------------------------------------------------ potentials */
+
+/// A pretrained potential, ready to run. Energies are in eV, lengths in Angstrom. One evaluation runs at a time: further threads wait.
+typedef struct clebsch_potential clebsch_potential;
+
+typedef struct clebsch_potential_options {
+    size_t size;                  ///< sizeof(clebsch_potential_options)
+    int dtype;                    ///< CLEBSCH_FLOAT32 or CLEBSCH_FLOAT64: of the model's arithmetic; sums over atoms and edges are float64
+    const char* instruction_set;  ///< NULL: the default one
+} clebsch_potential_options;
+#define CLEBSCH_POTENTIAL_OPTIONS_DEFAULTS \
+    { sizeof(clebsch_potential_options), CLEBSCH_FLOAT32, NULL }
+
+/// From a checkpoint: a Nequix .nqx file. `options` may be NULL: the defaults.
+CLEBSCH_API clebsch_status clebsch_potential_load(const char* path, const clebsch_potential_options* options,
+                                                  clebsch_potential** potential);
+CLEBSCH_API void clebsch_potential_destroy(clebsch_potential* potential);
+/// Pairs at this distance and beyond have no effect; -1 for NULL.
+CLEBSCH_API double clebsch_potential_cutoff(const clebsch_potential* potential);
+/// Atomic numbers that the model knows; `count` (may be NULL) becomes how many. They belong to the potential.
+CLEBSCH_API const int* clebsch_potential_elements(const clebsch_potential* potential, size_t* count);
+/// The steps that run for energies and forces, and the memory they need per atom and edge.
+CLEBSCH_API clebsch_status clebsch_potential_explain(const clebsch_potential* potential, char** text);
+
+/// Where results go; any pointer may be NULL.
+typedef struct clebsch_potential_result {
+    size_t size;          ///< sizeof(clebsch_potential_result)
+    double* energy;       ///< structures
+    double* atom_energy;  ///< atoms
+    double* forces;       ///< atoms x 3
+    double* virial;       ///< structures x 9: dE/d(symmetric strain); over the volume it is the stress, positive: tension
+} clebsch_potential_result;
+#define CLEBSCH_POTENTIAL_RESULT_DEFAULTS \
+    { sizeof(clebsch_potential_result), NULL, NULL, NULL, NULL }
+
+/// Energies and derivatives of structures (their `cutoff` is not read: the model has its own). `atomic_numbers`: one per atom. The same
+/// bits for any number of threads (clebsch_set_num_threads). Needs the vesin library. An element the model does not know and a position
+/// that is not finite are errors that name the atom.
+CLEBSCH_API clebsch_status clebsch_potential_evaluate(clebsch_potential* potential, const clebsch_graph_options* structures,
+                                                      const int* atomic_numbers, const clebsch_potential_result* result);
+
 #ifdef __cplusplus
 }
 #endif

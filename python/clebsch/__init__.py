@@ -21,6 +21,8 @@ __all__ = [
     "Operand",
     "Operation",
     "Plan",
+    "Potential",
+    "Prediction",
     "UnsupportedError",
     "build",
     "builders",
@@ -56,11 +58,19 @@ def set_num_threads(threads: int) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Graphs and `verify` are imported when first used, to keep `import clebsch` quick."""
+    """Graphs, potentials and `verify` are imported when first used, to keep `import clebsch` quick."""
     if name in ("Graph", "neighbor_graph"):
         from . import graph
 
         return getattr(graph, name)
+    if name == "ase":
+        import importlib
+
+        return importlib.import_module(".ase", __name__)
+    if name in ("Potential", "Prediction"):
+        from . import potential
+
+        return getattr(potential, name)
     if name == "verify":
         from ._verify import verify
 

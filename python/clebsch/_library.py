@@ -80,6 +80,20 @@ class GraphOptions(Structure):
     ]
 
 
+class PotentialOptions(Structure):
+    _fields_ = [("size", c_size_t), ("dtype", c_int), ("instruction_set", c_char_p)]
+
+
+class PotentialResult(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("energy", c_void_p),
+        ("atom_energy", c_void_p),
+        ("forces", c_void_p),
+        ("virial", c_void_p),
+    ]
+
+
 _names = POINTER(c_char_p)
 _text = POINTER(c_void_p)
 _handle = POINTER(c_void_p)
@@ -114,6 +128,9 @@ _STATUS_FUNCTIONS: dict[str, list[object]] = {
     "clebsch_evaluate_reference": [c_void_p, POINTER(Call)],
     "clebsch_graph_build": [POINTER(GraphOptions), _handle],
     "clebsch_set_vesin_library": [c_char_p],
+    "clebsch_potential_load": [c_char_p, POINTER(PotentialOptions), _handle],
+    "clebsch_potential_explain": [c_void_p, _text],
+    "clebsch_potential_evaluate": [c_void_p, POINTER(GraphOptions), c_void_p, POINTER(PotentialResult)],
 }
 
 _OTHER_FUNCTIONS: dict[str, tuple[object, list[object]]] = {
@@ -139,6 +156,9 @@ _OTHER_FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "clebsch_graph_vectors": (POINTER(c_double), [c_void_p]),
     "clebsch_graph_shifts": (POINTER(c_int32), [c_void_p]),
     "clebsch_graph_structure": (POINTER(c_int64), [c_void_p]),
+    "clebsch_potential_destroy": (None, [c_void_p]),
+    "clebsch_potential_cutoff": (c_double, [c_void_p]),
+    "clebsch_potential_elements": (POINTER(c_int), [c_void_p, POINTER(c_size_t)]),
 }
 
 _ERRORS: dict[int, type[Exception]] = {
@@ -217,8 +237,15 @@ def encode(text: str, what: str) -> bytes:
     return text.encode()
 
 
+_vesin_searched = False
+
+
 def find_vesin() -> None:
-    """Tells the library where this environment's vesin keeps libvesin.so, if it is installed (without importing it)."""
+    """Tells the library where this environment's vesin keeps libvesin.so, if it is installed (without importing it). Once."""
+    global _vesin_searched
+    if _vesin_searched:
+        return
+    _vesin_searched = True
     for folder in sys.path:
         for name in ("libvesin.so", "libvesin.dylib"):
             candidate = Path(folder) / "vesin" / "lib" / name

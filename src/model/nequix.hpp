@@ -1,5 +1,5 @@
 #pragma once
-// The Nequix potential as a program. docs/files.md has its file and equations.
+// The Nequix potential as a program. docs/model-as-program.md has its equations, docs/files.md its file.
 #include "io/nequix.hpp"
 #include "model/model.hpp"
 

@@ -146,7 +146,10 @@ struct Potential::Data {
         return bytes;
     }
 
-    ParallelFor parallel_for() const { return pool ? pool->parallel_for() : default_pool().parallel_for(); }
+    ParallelFor parallel_for() const {
+        if (given_parallel_for) return *given_parallel_for;
+        return pool ? pool->parallel_for() : default_pool().parallel_for();
+    }
 
     void check(std::span<const Structure> structures, std::span<const int> atomic_numbers, const Graph& graph) {
         std::size_t atoms = 0;
@@ -189,6 +192,7 @@ struct Potential::Data {
     std::vector<std::int64_t> species_of, species;
     std::vector<std::vector<std::byte>> weights;
     std::unique_ptr<ThreadPool> pool;
+    std::optional<ParallelFor> given_parallel_for;
     std::vector<std::byte> atom_energy, cotangent, edge_gradient;
     Scratch workspace;
 };
@@ -206,6 +210,7 @@ Potential::~Potential() = default;
 Potential::Potential(Potential&&) noexcept = default;
 Potential& Potential::operator=(Potential&&) noexcept = default;
 
+void Potential::set_parallel_for(const ParallelFor& parallel_for) { data_->given_parallel_for = parallel_for; }
 double Potential::cutoff() const { return data_->model.cutoff; }
 const Model& Potential::model() const { return data_->model; }
 const ProgramPlan& Potential::plan() const { return data_->gradient; }

@@ -27,6 +27,9 @@ class Potential final : public ForceField {
     Potential(Potential&&) noexcept;
     Potential& operator=(Potential&&) noexcept;
 
+    /// Later evaluations run on it, which is to outlive them, instead of what the options say.
+    void set_parallel_for(const ParallelFor& parallel_for);
+
     double cutoff() const override;
     void evaluate(std::span<const Structure> structures, std::span<const int> atomic_numbers, const Graph& graph,
                   Energies& result) override;

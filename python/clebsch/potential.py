@@ -1,0 +1,102 @@
+"""Pretrained potentials: energies, forces and stresses of atoms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from ctypes import byref, c_size_t, sizeof
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import _library as lib
+from ._library import ClebschError, call, call_handle, call_text, encode, find_vesin, library
+from ._structures import structures_of
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Of one structure, or of a batch (then with a leading axis of structures, except for what is per atom). eV and Angstrom."""
+
+    energy: float | np.ndarray  #: sum over atoms, or (structures,)
+    atom_energy: np.ndarray  #: (atoms,)
+    forces: np.ndarray  #: (atoms, 3)
+    virial: np.ndarray  #: (3, 3) or (structures, 3, 3): dE/d(symmetric strain)
+    stress: np.ndarray  #: virial over volume, positive: tension; NaN where a structure is not periodic in three directions
+
+
+class Potential:
+    """A pretrained potential from a checkpoint file (Nequix .nqx), on NumPy arrays.
+
+    dtype: "float32" or "float64", of the model's arithmetic; sums over atoms and edges are float64 always. One evaluation runs at a
+    time; memory grows with the largest and is kept. Needs `pip install vesin`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], dtype: str = "float32", instruction_set: str | None = None) -> None:
+        self._handle: int | None = None
+        kinds = {"float32": 0, "float64": 1}
+        name = np.dtype(dtype).name if dtype not in kinds else dtype
+        if name not in kinds:
+            raise ClebschError(f"dtype: expected float32 or float64, got {name}")
+        options = lib.PotentialOptions(
+            size=sizeof(lib.PotentialOptions),
+            dtype=kinds[name],
+            instruction_set=None if instruction_set is None else encode(instruction_set, "instruction set"),
+        )
+        self._handle = call_handle("clebsch_potential_load", os.fsencode(path), byref(options))
+        self.path = os.fspath(path)
+        self.dtype = name
+        count = c_size_t()
+        elements = library.clebsch_potential_elements(self._handle, byref(count))
+        self.elements: tuple[int, ...] = tuple(elements[: count.value])  #: atomic numbers the model knows
+        self.cutoff: float = library.clebsch_potential_cutoff(self._handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            library.clebsch_potential_destroy(self._handle)
+
+    def __repr__(self) -> str:
+        return f"Potential({self.path!r}, dtype={self.dtype!r})"
+
+    def explain(self) -> str:
+        """The steps that run for energies and forces, and the memory they need."""
+        return call_text("clebsch_potential_explain", self._handle)
+
+    def __call__(
+        self,
+        numbers: Sequence[int] | np.ndarray,
+        positions: np.ndarray,
+        cell: np.ndarray | None = None,
+        periodic: bool | Sequence[bool] | np.ndarray | None = None,
+        structure: np.ndarray | None = None,
+    ) -> Prediction:
+        """Energies and derivatives of one structure, or of a batch if `structure` is given.
+
+        numbers: (atoms,) atomic numbers. The others are as in `neighbor_graph`: positions (atoms, 3); cell (3, 3), rows are lattice
+        vectors, or (structures, 3, 3), None: open; periodic: flags (3,) or (structures, 3), default all where there is a cell;
+        structure: (atoms,) number of each atom's structure, non-decreasing from 0.
+        """
+        find_vesin()
+        batch = structures_of(positions, cell, periodic, structure)
+        species = np.asarray(numbers)
+        if species.shape != (batch.atoms,) or (batch.atoms and species.dtype.kind not in "iu"):
+            raise ClebschError(f"numbers: expected {batch.atoms} integers, got {species.dtype.name} {species.shape}")
+        species = np.ascontiguousarray(np.clip(species, -1, 1000), dtype=np.intc)
+        energy = np.zeros(batch.count)
+        atom_energy = np.zeros(batch.atoms)
+        forces = np.zeros((batch.atoms, 3))
+        virial = np.zeros((batch.count, 3, 3))
+        result = lib.PotentialResult(
+            sizeof(lib.PotentialResult), energy.ctypes.data, atom_energy.ctypes.data, forces.ctypes.data, virial.ctypes.data
+        )
+        options = batch.options()
+        call("clebsch_potential_evaluate", self._handle, byref(options), species.ctypes.data, byref(result))
+
+        stress = np.full_like(virial, np.nan)
+        if batch.cells is not None:
+            closed = np.ones(batch.count, dtype=bool) if batch.periodic is None else batch.periodic.all(axis=1)
+            volume = np.abs(np.linalg.det(batch.cells[closed]))
+            stress[closed] = virial[closed] / volume[:, None, None]
+        if structure is None and (cell is None or np.ndim(cell) == 2):
+            return Prediction(float(energy[0]), atom_energy, forces, virial[0], stress[0])
+        return Prediction(energy, atom_energy, forces, virial, stress)
