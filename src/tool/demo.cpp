@@ -1,5 +1,6 @@
-// clebsch demo: the harmonics, radial networks and convolutions of a published potential on a published structure, with its own weights:
-// checked against the reference and timed against this machine's limits.
+// clebsch demo: a published potential on a published structure, with its own weights. Its parts (harmonics, radial networks, convolutions)
+// are checked against the reference and timed against this machine's limits; then the whole model against its authors' values, and a
+// molecule moves.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -18,12 +19,15 @@
 #include "io/xyz.hpp"
 #include "run/machine.hpp"
 #include "tool/command.hpp"
+#include "tool/demo_model.hpp"
+#include "tool/force_field_file.hpp"
 #include "tool/machine_options.hpp"
 #include "tool/passes.hpp"
 #include "tool/progress.hpp"
 #include "tool/report.hpp"
 #include "tool/roofline.hpp"
 #include "tool/sample_check.hpp"
+#include "tool/structures.hpp"
 #include "tool/timing.hpp"
 #include "tool/verdicts.hpp"
 #include "tool/workload.hpp"
@@ -32,9 +36,10 @@ namespace clebsch::tool {
 namespace {
 
 struct Arguments {
-    std::string data = "examples/data", structure = "water-216.xyz", checkpoint = "nequix-mp-1.nqx", svg;
+    std::string data = "examples/data", structure = "water-216.xyz", checkpoint = "nequix-mp-1.nqx", molecule = "aspirin.xyz", svg, plot;
     MachineOptions machine;
     int sample = 2;
+    std::int64_t steps = 500;
     bool json = false;
 };
 
@@ -74,9 +79,8 @@ class Demo {
     int run() {
         const std::filesystem::path folder(arguments_.data);
         model_ = read_nequix(folder / arguments_.checkpoint);
-        const std::vector<XyzFrame> frames = read_xyz(folder / arguments_.structure);
-        if (frames.empty()) fail("file " + in_quotes((folder / arguments_.structure).string()) + " has no frame");
-        graph_ = build_graph(frames.front().structure, model_.cutoff);
+        const XyzFrame frame = read_frame((folder / arguments_.structure).string(), 0);
+        graph_ = build_graph(frame.structure, model_.cutoff);
         if (graph_.edges() == 0) fail("the structure has no two atoms closer than " + plain(model_.cutoff).text);
         topology_ = topology_of(graph_);
         progress_.now("measuring this machine");
@@ -126,6 +130,7 @@ class Demo {
             write_file(arguments_.svg, roofline_svg("Nequix MP-1 on " + machine_info().processor, subtitle, measured_.peaks, points_));
             report_.note("roofline picture: " + arguments_.svg);
         }
+        whole_model(frame);
         report_.fact("passed", "demo:", {verdicts_.failed() == 0, verdicts_.text()});
         report_.print(arguments_.json);
         return verdicts_.failed() == 0 ? exit_done : exit_check_failed;
@@ -217,6 +222,15 @@ class Demo {
         passes(name + ", convolution", passes_of(convolution_of(model_, layer), {}, 2), convolution_arrays);
     }
 
+    void whole_model(const XyzFrame& frame) {
+        const std::filesystem::path folder(arguments_.data);
+        progress_.now("the whole model");
+        const auto field = load_force_field((folder / arguments_.checkpoint).string(), arguments_.machine);
+        check_model(report_, verdicts_, *field, frame, arguments_.structure, arguments_.checkpoint);
+        run_dynamics(report_, progress_, *field, read_frame((folder / arguments_.molecule).string(), 0), arguments_.molecule,
+                     arguments_.steps, arguments_.plot);
+    }
+
     const Arguments& arguments_;
     Threads threads_;
     Progress progress_;
@@ -236,11 +250,15 @@ class Demo {
 
 void add_demo(CLI::App& app, int& status) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command = app.add_subcommand("demo", "The convolutions of a published potential on a box of water: checked and timed");
+    CLI::App* command =
+        app.add_subcommand("demo", "A published potential on a box of water, part by part and whole, checked and timed; dynamics");
     command->add_option("--data", arguments->data, "Folder with the structure and the checkpoint")->capture_default_str();
-    command->add_option("--structure", arguments->structure, "Extended XYZ file in it; its first frame is used")->capture_default_str();
+    command->add_option("--structure", arguments->structure, "Extended XYZ file in it; its last frame is used")->capture_default_str();
     command->add_option("--checkpoint", arguments->checkpoint, "Nequix checkpoint in it")->capture_default_str();
     command->add_option("--svg", arguments->svg, "Write a roofline picture to this file");
+    command->add_option("--molecule", arguments->molecule, "Extended XYZ file in it whose atoms move")->capture_default_str();
+    command->add_option("--steps", arguments->steps, "Steps of molecular dynamics")->check(CLI::Range(0, 1'000'000))->capture_default_str();
+    command->add_option("--plot", arguments->plot, "Write a picture of the dynamics to this file");
     command->add_option("--sample", arguments->sample, "Atoms whose results are compared with the reference")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();

@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
     app.failure_message([](const CLI::App* program, const CLI::Error& error) { return CLI::FailureMessage::simple(program, error); });
     app.footer(
         "Every subcommand explains itself: clebsch bench --help.\n"
-        "Exit codes: 0 done, 1 a check failed, 2 usage or bad input.\n"
+        "Exit codes: 0 done, 1 a check failed, 2 usage or bad input, 3 stopped by a signal.\n"
         "Environment: CLEBSCH_NUM_THREADS, CLEBSCH_INSTRUCTION_SET.");
     int status = exit_done;
     try {
@@ -41,6 +41,8 @@ int main(int argc, char** argv) {
         add_explain(app, status);
         add_check(app, status);
         add_bench(app, status);
+        add_md(app, status);
+        add_relax(app, status);
         add_demo(app, status);
         if (argc > 1 && argv[1][0] != '-') check_command(app, argv[1]);
         app.parse(argc, argv);

@@ -51,6 +51,11 @@ Cell number(double value, int digits) {
     return {value, formatted("%.*f", std::max(0, digits - before), value)};
 }
 
+Cell decimal(double value, int decimals) {
+    if (!std::isfinite(value)) return {std::monostate{}, "-"};
+    return {value, formatted("%.*f", decimals, value)};
+}
+
 Cell plain(double value) {
     char text[64];
     std::snprintf(text, sizeof text, "%g", value);

@@ -26,6 +26,8 @@ struct Cell {
 
 /// A number with so many significant digits, without exponent between 1e-3 and 1e7; an infinite or undefined one is null.
 Cell number(double value, int digits = 3);
+/// With so many decimals, so that a column lines up.
+Cell decimal(double value, int decimals);
 /// As short as it goes: 6, 0.25.
 Cell plain(double value);
 /// 0.123 as "12 %".

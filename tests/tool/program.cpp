@@ -1,6 +1,7 @@
 #include "tool/program.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,23 +26,41 @@ std::string TemporaryFile::content() const {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
+struct RunningProgram::Streams {
+    TemporaryFile out, err;
+};
+
+RunningProgram::RunningProgram(const std::vector<std::string>& arguments, const std::vector<std::string>& environment)
+    : streams_(std::make_unique<Streams>()), process_(fork()) {
+    if (process_ < 0) throw std::runtime_error("fork failed");
+    if (process_ != 0) return;
+    const int streams[2] = {open(streams_->out.path().c_str(), O_WRONLY | O_TRUNC), open(streams_->err.path().c_str(), O_WRONLY | O_TRUNC)};
+    if (streams[0] < 0 || streams[1] < 0 || dup2(streams[0], STDOUT_FILENO) < 0 || dup2(streams[1], STDERR_FILENO) < 0) _exit(126);
+    for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
+    std::vector<char*> argv = {const_cast<char*>("clebsch")};
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    execv(CLEBSCH_PROGRAM, argv.data());
+    _exit(127);
+}
+RunningProgram::~RunningProgram() {
+    if (!running()) return;
+    send(SIGKILL);
+    wait();
+}
+void RunningProgram::send(int signal) const { kill(process_, signal); }
+bool RunningProgram::running() {
+    if (process_ > 0 && waitpid(process_, &status_, WNOHANG) == process_) process_ = -1;
+    return process_ > 0;
+}
+ProgramResult RunningProgram::wait() {
+    if (process_ > 0) waitpid(process_, &status_, 0);
+    process_ = -1;
+    return {WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_), streams_->out.content(), streams_->err.content()};
+}
+
 ProgramResult run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
-    const TemporaryFile out, err;
-    const pid_t child = fork();
-    if (child < 0) throw std::runtime_error("fork failed");
-    if (child == 0) {
-        const int streams[2] = {open(out.path().c_str(), O_WRONLY | O_TRUNC), open(err.path().c_str(), O_WRONLY | O_TRUNC)};
-        if (streams[0] < 0 || streams[1] < 0 || dup2(streams[0], STDOUT_FILENO) < 0 || dup2(streams[1], STDERR_FILENO) < 0) _exit(126);
-        for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
-        std::vector<char*> argv = {const_cast<char*>("clebsch")};
-        for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-        argv.push_back(nullptr);
-        execv(CLEBSCH_PROGRAM, argv.data());
-        _exit(127);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), out.content(), err.content()};
+    return RunningProgram(arguments, environment).wait();
 }
 
 }  // namespace clebsch::testing

@@ -1,5 +1,6 @@
 #pragma once
 // Runs the built `clebsch` program and keeps what it printed.
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,24 @@ struct ProgramResult {
 };
 /// Arguments reach the program as they are; no shell in between. `environment`: "NAME=value", added to the test's own.
 ProgramResult run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
+
+/// One that is still running; ended, if need be, with the object.
+class RunningProgram {
+ public:
+    explicit RunningProgram(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
+    ~RunningProgram();
+    RunningProgram(const RunningProgram&) = delete;
+    RunningProgram& operator=(const RunningProgram&) = delete;
+
+    void send(int signal) const;
+    bool running();
+    ProgramResult wait();  ///< an exit code of 128 + n: ended by signal n
+
+ private:
+    struct Streams;
+    std::unique_ptr<Streams> streams_;
+    int process_ = -1, status_ = 0;
+};
 
 /// A file of this test, removed at the end of its life.
 class TemporaryFile {

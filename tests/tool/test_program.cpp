@@ -42,7 +42,7 @@ bool contains(const std::string& text, const std::string& words) { return text.f
 TEST_CASE("help exists for the program and every subcommand, with an example") {
     const ProgramResult all = run_program({"--help"});
     CHECK(all.exit_code == 0);
-    for (const std::string command : {"irreps", "info", "graph", "explain", "check", "bench", "demo"}) {
+    for (const std::string command : {"irreps", "info", "graph", "explain", "check", "bench", "md", "relax", "demo"}) {
         CAPTURE(command);
         CHECK(contains(all.out, command));
         const ProgramResult help = run_program({command, "--help"});
@@ -229,9 +229,9 @@ TEST_CASE("demo: every pass of a small molecule is checked against the reference
         MESSAGE("not run: " << libraries.front()["where"].get<std::string>());
         return;
     }
-    const TemporaryFile picture;
-    const json result =
-        json_of({"demo", "--data", data, "--structure", "aspirin.xyz", "--copy-megabytes", "8", "--sample", "1", "--svg", picture.path()});
+    const TemporaryFile picture, plot;
+    const json result = json_of({"demo", "--data", data, "--structure", "aspirin.xyz", "--copy-megabytes", "8", "--sample", "1", "--svg",
+                                 picture.path(), "--steps", "4", "--plot", plot.path()});
     CHECK(result["passed"].get<bool>());
     CHECK(result["layers"].size() == 4);
     CHECK(result["layers"][1]["paths"] == 23);
@@ -241,5 +241,14 @@ TEST_CASE("demo: every pass of a small molecule is checked against the reference
         CHECK(row["verdict"].get<bool>());
         CHECK_FALSE(contains(row["schedule"].get<std::string>(), "general"));
     }
+    REQUIRE(result["whole_model"].size() == 7);  // an energy and two forces, beside golden values
+    for (const json& row : result["whole_model"]) {
+        INFO(row.dump());
+        CHECK(row["verdict"].get<bool>());
+        CHECK(row["error"].get<double>() > 0);
+    }
+    CHECK(result["moments"].back()["step"] == 4);
+    CHECK(result["microseconds_per_atom_step"].get<double>() > 0);
     CHECK(contains(picture.content(), "</svg>"));
+    CHECK(contains(plot.content(), "Temperature"));
 }

@@ -1,0 +1,34 @@
+#pragma once
+// From a model's file to something that gives forces, and what the calls of it cost.
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "model/force_field.hpp"
+#include "tool/machine_options.hpp"
+
+namespace clebsch::tool {
+
+/// Throws Error naming the file, or the option that does not fit.
+std::unique_ptr<ForceField> load_force_field(const std::string& file, const MachineOptions& machine);
+
+/// Another force field with a watch beside it. `inner` must outlive it.
+class TimedForceField final : public ForceField {
+ public:
+    explicit TimedForceField(ForceField& inner) : inner_(inner) {}
+    double cutoff() const override { return inner_.cutoff(); }
+    void evaluate(std::span<const Structure> structures, std::span<const int> atomic_numbers, const Graph& graph,
+                  Energies& result) override {
+        const auto start = Clock::now();
+        inner_.evaluate(structures, atomic_numbers, graph, result);
+        seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+    }
+    double seconds() const { return seconds_; }
+
+ private:
+    using Clock = std::chrono::steady_clock;
+    ForceField& inner_;
+    double seconds_ = 0;
+};
+
+}  // namespace clebsch::tool

@@ -1,0 +1,58 @@
+#include "tool/trajectory_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+
+namespace clebsch::tool {
+namespace {
+
+[[noreturn]] void fail_to(const char* action, const std::filesystem::path& path) {
+    const int code = errno;
+    throw Error(ErrorKind::io, std::string("cannot ") + action + " trajectory file " + in_quotes(path.native(), 4096) + ": " +
+                                   std::system_category().message(code));
+}
+
+}  // namespace
+
+TrajectoryFile::TrajectoryFile(const std::filesystem::path& path, std::int64_t bytes)
+    : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)), bytes_(bytes) {
+    if (descriptor_ < 0) fail_to("open", path_);
+    try {
+        struct stat status {};
+        if (::fstat(descriptor_, &status) != 0) fail_to("read", path_);
+        if (status.st_size < bytes)
+            fail("trajectory file " + in_quotes(path_.native(), 4096) + " has " + std::to_string(status.st_size) +
+                 " bytes, but the restart file goes on after " + std::to_string(bytes) + ": was it removed, or is it another one?");
+        if (S_ISREG(status.st_mode) && (::ftruncate(descriptor_, bytes) != 0 || ::lseek(descriptor_, bytes, SEEK_SET) < 0))
+            fail_to("cut", path_);
+    } catch (...) {
+        ::close(descriptor_);
+        throw;
+    }
+}
+
+TrajectoryFile::~TrajectoryFile() { ::close(descriptor_); }
+
+void TrajectoryFile::append(std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t written = ::write(descriptor_, text.data(), text.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) fail_to("write", path_);
+        text.remove_prefix(static_cast<std::size_t>(written));
+        bytes_ += written;
+    }
+}
+
+void TrajectoryFile::sync() {
+    if (::fsync(descriptor_) != 0 && errno != EINVAL) fail_to("write", path_);  // EINVAL: a pipe or the like
+}
+
+}  // namespace clebsch::tool

@@ -1,0 +1,28 @@
+#pragma once
+// A file of frames that a run appends to, and goes on with after a restart.
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace clebsch::tool {
+
+class TrajectoryFile {
+ public:
+    /// Makes the file, or cuts what is there to its first `bytes` bytes: what came after them will be written again.
+    /// Throws Error naming the file when it cannot be opened or has fewer bytes.
+    TrajectoryFile(const std::filesystem::path& path, std::int64_t bytes);
+    TrajectoryFile(const TrajectoryFile&) = delete;
+    TrajectoryFile& operator=(const TrajectoryFile&) = delete;
+    ~TrajectoryFile();
+
+    void append(std::string_view text);  ///< throws Error(io)
+    void sync();                         ///< all of it is on the disk when this returns; throws Error(io)
+    std::int64_t bytes() const { return bytes_; }
+
+ private:
+    std::filesystem::path path_;
+    int descriptor_ = -1;
+    std::int64_t bytes_ = 0;
+};
+
+}  // namespace clebsch::tool
