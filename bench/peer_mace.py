@@ -8,9 +8,12 @@ import statistics
 import sys
 import time
 
-import torch
-from e3nn import o3
-from mace.modules.symmetric_contraction import SymmetricContraction
+# e3nn 0.4.4 keeps its constants in a pickle, which torch.load refuses since 2.6.
+os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"
+
+import torch  # noqa: E402
+from e3nn import o3  # noqa: E402
+from mace.modules.symmetric_contraction import SymmetricContraction  # noqa: E402
 
 os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 torch.set_num_threads(1)

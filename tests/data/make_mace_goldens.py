@@ -28,27 +28,33 @@ def numbers(stream: int, count: int) -> torch.Tensor:
 
 def channels_apart(row: torch.Tensor, irreps: o3.Irreps) -> torch.Tensor:
     """(nodes, mul_ir features) to (nodes, channels, components of one channel)."""
-    blocks = [row[:, s].reshape(NODES, CHANNELS, -1) for s in irreps.slices()]
+    blocks = [row[:, s].reshape(len(row), block.mul, -1) for s, block in zip(irreps.slices(), irreps, strict=True)]
     return torch.cat(blocks, dim=2)
 
 
-def main() -> None:
-    irreps_in, irreps_out = o3.Irreps(IRREPS_IN), o3.Irreps(IRREPS_OUT)
-    module = SymmetricContraction(irreps_in, irreps_out, correlation=CORRELATION, num_elements=ELEMENTS)
+def bases_and_weights(module: SymmetricContraction, correlation: int) -> tuple[str, list[torch.Tensor]]:
+    """The module's U tensors as text (the builder's option `bases`), its weights (elements, parameters, channels) in that order."""
     texts, weights = [], []
     for segment, contraction in enumerate(module.contractions):
-        by_correlation = {CORRELATION: contraction.weights_max}
-        by_correlation |= {CORRELATION - 1 - i: w for i, w in enumerate(contraction.weights)}
-        for correlation in range(1, CORRELATION + 1):
-            basis = contraction.U_tensors(correlation)  # (m,) components..., parameter; no m axis for scalars
-            if basis.dim() == correlation + 1:
+        by_correlation = {correlation: contraction.weights_max}
+        by_correlation |= {correlation - 1 - i: w for i, w in enumerate(contraction.weights)}
+        for degree in range(1, correlation + 1):
+            basis = contraction.U_tensors(degree)  # (m,) components..., parameter; no m axis for scalars
+            if basis.dim() == degree + 1:
                 basis = basis[None]
             entries = []
             for m, *components, parameter in basis.nonzero().tolist():
                 value = basis[(m, *components, parameter)].item()
                 entries.append(",".join(map(str, [*components, parameter, m])) + f":{value!r}")
-            texts.append(f"{segment},{correlation},{basis.shape[-1]}: " + " ".join(entries))
-            weights.append(by_correlation[correlation])
+            texts.append(f"{segment},{degree},{basis.shape[-1]}: " + " ".join(entries))
+            weights.append(by_correlation[degree])
+    return ";".join(texts), weights
+
+
+def main() -> None:
+    irreps_in, irreps_out = o3.Irreps(IRREPS_IN), o3.Irreps(IRREPS_OUT)
+    module = SymmetricContraction(irreps_in, irreps_out, correlation=CORRELATION, num_elements=ELEMENTS)
+    bases, weights = bases_and_weights(module, CORRELATION)
 
     count = sum(w.shape[1] * CHANNELS for w in weights)
     flat = numbers(2, ELEMENTS * count).reshape(ELEMENTS, count).requires_grad_()
@@ -69,7 +75,7 @@ def main() -> None:
         "irreps_out": IRREPS_OUT,
         "species": SPECIES,
         "elements": ELEMENTS,
-        "bases": ";".join(texts),
+        "bases": bases,
         "output": output.reshape(-1).tolist(),
         "grad_x": grads[0].reshape(-1).tolist(),
         "grad_weight": torch.cat([g.reshape(ELEMENTS, -1) for g in grads[1:]], dim=1).reshape(-1).tolist(),

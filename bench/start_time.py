@@ -1,0 +1,50 @@
+"""How long the `clebsch` program and `import clebsch` (beyond NumPy's own import) take to start: medians of interleaved processes.
+
+./dev bench --start
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", help="the clebsch program to start")
+    parser.add_argument("--rounds", type=int, default=20)
+    arguments = parser.parse_args()
+    commands = {
+        "import numpy": [sys.executable, "-c", "import numpy"],
+        "import numpy, clebsch": [sys.executable, "-c", "import numpy, clebsch"],
+    }
+    if arguments.program:
+        commands["clebsch --version"] = [arguments.program, "--version"]
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    for warm in [False] + [True] * arguments.rounds:  # the first round reads files from the disk
+        for name, command in commands.items():
+            before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+            processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            if warm:
+                times[name].append((1e3 * wall, 1e3 * processor))
+
+    def show(name: str, values: list[tuple[float, float]]) -> None:
+        walls, processors = zip(*values, strict=True)
+        numbers = statistics.median(walls), min(walls), max(walls), statistics.median(processors)
+        print(f"{name:28s}" + "".join(f"{number:10.1f}" for number in numbers))
+
+    print(f"{'ms':28s}" + "".join(f"{title:>10s}" for title in ("median", "least", "most", "processor")))
+    for name, values in times.items():
+        show(name, values)
+    pairs = zip(times["import numpy, clebsch"], times["import numpy"], strict=True)
+    show("import clebsch beyond NumPy", [(both[0] - alone[0], both[1] - alone[1]) for both, alone in pairs])
+
+
+if __name__ == "__main__":
+    main()
