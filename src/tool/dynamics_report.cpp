@@ -47,7 +47,8 @@ void add_run_table(Report& report, const RunRecord& record, const RunSample& las
 void report_drift(Report& report, const RunRecord& record, const DynamicsOptions& options, std::int64_t atoms) {
     const double drift = record.drift(atoms);
     report.fact("drift", "energy drift",
-                {drift, number(drift, 3).text + " meV per atom and ps (straight line through the " + conserved_name(options) + ")"});
+                {drift, number(drift, 3).text + " meV per atom and ps (straight line through the " + conserved_name(options) +
+                            (record.energy.points < 400 ? "; of so few steps mostly its oscillation)" : ")")});
 }
 
 std::string run_svg(const std::string& title, const RunRecord& record, const DynamicsOptions& options, std::int64_t atoms) {

@@ -155,7 +155,7 @@ class Run {
             space.push_back(m.space);
         }
         std::vector<Panel> panels = {{"Energy above the last (meV per atom)", {{"energy", energy}}},
-                                     {"Powers of ten", {{"force (eV/A)", force}}}};
+                                     {"Largest force and stress (powers of ten)", {{"force (eV/A)", force}}}};
         if (periodic) panels.back().curves.push_back({"stress (eV/A^3)", stress});
         if (options_.free_cell) panels.push_back({"Volume (cubic Angstrom)", {{"volume", space}}});
         return curves_svg("Relaxation of " + composition(frame_), "FIRE, cell " + arguments_.cell, "step", steps, panels);
