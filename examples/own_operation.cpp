@@ -2,7 +2,7 @@
 // the torque on each dipole (its cross product with the field, a pseudovector) and their weighted energy. The coefficients are written
 // here, not taken from a table.
 //
-// cmake --build build --target example_own_operation && build/examples/example_own_operation
+// After ./dev build: ninja -C build/release example_own_operation && build/release/examples/example_own_operation
 #include <cmath>
 #include <cstdio>
 #include <string>

@@ -2,12 +2,10 @@
 /// Clebsch: E(3)-equivariant operations, described once, derived symbolically, run fast. The C interface (version 0: may still change).
 ///
 /// Conventions of every function here:
-/// - Returns CLEBSCH_OK or a status; `clebsch_last_error()` then gives a message for the calling thread that names the operand, file or
-/// argument,
-///   what was expected and what came. No exception, abort or exit crosses this interface.
-/// - Thread safety: every function may be called from any thread. Handles are immutable after creation, so several threads may use one at a
-/// time;
-///   destroying a handle while another thread uses it is an error of the caller.
+/// - Returns CLEBSCH_OK or a status; `clebsch_last_error()` then gives a message for the calling thread that names the operand, file
+///   or argument, what was expected and what came. No exception, abort or exit crosses this interface.
+/// - Thread safety: every function may be called from any thread. Handles are immutable after creation, so several threads may use
+///   one at a time; destroying a handle while another thread uses it is an error of the caller.
 /// - Ownership: functions with a `handle**` result give a handle the caller must `*_destroy` (NULL is allowed there). `char**` results are
 ///   zero-terminated UTF-8 and are released with `clebsch_free`. `const char*` results belong to the handle and live as long as it.
 /// - Structs that may grow start with `size`: set it to sizeof of the struct you compiled with (or use the *_DEFAULTS macros).
@@ -66,8 +64,8 @@ CLEBSCH_API clebsch_status clebsch_irreps_sort(const clebsch_irreps* irreps, cle
 /// Merges adjacent equal irreps and drops multiplicity 0.
 CLEBSCH_API clebsch_status clebsch_irreps_simplify(const clebsch_irreps* irreps, clebsch_irreps** simplified);
 
-/// Real coupling coefficients (Wigner 3j), dense, (2 l1 + 1) x (2 l2 + 1) x (2 l3 + 1) doubles. `sign_table`: 5 (e3nn 0.5 and newer) or 4
-/// (e3nn 0.4).
+/// Real coupling coefficients (Wigner 3j), dense, (2 l1 + 1) x (2 l2 + 1) x (2 l3 + 1) doubles. `sign_table`: 5 (e3nn 0.5 and newer)
+/// or 4 (e3nn 0.4).
 CLEBSCH_API clebsch_status clebsch_wigner_3j(int l1, int l2, int l3, int sign_table, double* coefficients);
 /// Matrix of a 3x3 orthogonal matrix on the irrep (degree, parity), (2l+1) x (2l+1) doubles.
 CLEBSCH_API clebsch_status clebsch_wigner_d(int degree, int parity, const double rotation[9], double* matrix);
@@ -147,8 +145,8 @@ typedef struct clebsch_plan_options {
 CLEBSCH_API clebsch_status clebsch_plan_prepare(const clebsch_operation* operation, const clebsch_plan_options* options,
                                                 clebsch_plan** plan);
 CLEBSCH_API void clebsch_plan_destroy(clebsch_plan* plan);
-/// Which kernels take which paths and why; multiply-adds, bytes and the predicted limit of one row of every space for the given peaks (0:
-/// not known).
+/// Which kernels take which paths and why; multiply-adds, bytes and the predicted limit of one row of every space for the given peaks
+/// (0: not known).
 CLEBSCH_API clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double copy_gigabytes_per_second, double fma_gigaflops,
                                                 char** text);
 /// Scratch bytes of a launch with these rows per space (clebsch_operation_space order) when at most `threads` tasks run at once
@@ -172,11 +170,12 @@ typedef struct clebsch_index_buffer {
     int64_t count;  ///< must be the rows of the space it maps from
 } clebsch_index_buffer;
 
-/// How to run `count` independent tasks: must return when all are done, call each exactly once (any order, any threads), and make progress
-/// with the calling thread alone. Results do not depend on it.
+/// How to run `count` independent tasks: must return when all are done, call each exactly once (any order, any threads), and make
+/// progress with the calling thread alone. Results do not depend on it.
 typedef struct clebsch_parallel {
-    void* context;
-    int threads;  ///< the largest number of tasks worth running at once, at least 1
+    void* context;  ///< passed on to `run`
+    int threads;    ///< the largest number of tasks worth running at once, at least 1
+    /// Calls task(argument, i) for i = 0 .. count - 1. NULL: all tasks run on the calling thread.
     void (*run)(void* context, int64_t count, void (*task)(void* argument, int64_t i), void* argument);
 } clebsch_parallel;
 

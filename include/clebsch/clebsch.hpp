@@ -1,11 +1,11 @@
 #pragma once
-/// Clebsch for C++: values with destructors over the C interface. Errors are exceptions (clebsch::Failure). See clebsch.h for the
-/// contracts.
+/// Clebsch for C++: values with destructors over the C interface, whose header clebsch.h has the contracts. Errors are exceptions
+/// (clebsch::Failure). The names of a call are those of the operation's operands, spaces and indices.
 ///
-///   clebsch::Operation conv = clebsch::Operation::build("convolution", "irreps_in=8x0e+8x1o\nirreps_sh=0e+1o\nirreps_out=0e+1o");
-///   clebsch::Plan plan(conv, CLEBSCH_FLOAT32);
-///   plan.run({{"edge", edges}, {"node", nodes}}, {{"x", x}, {"y", y}, {"w", w}}, {{"sender", sender}, {"receiver", receiver}}, {{"z",
-///   z}});
+///   const auto conv = clebsch::Operation::build("convolution", "in=8x0e+8x1o\nedge=0e+1o\nout=0e+1o");
+///   const clebsch::Plan plan(conv, CLEBSCH_FLOAT32);
+///   plan.run({{"edge", edges}, {"node", nodes}}, {{"x", x}, {"y", y}, {"weights", weights}},
+///            {{"sender", sender}, {"receiver", receiver}}, {{"out", out}});
 #include <clebsch/clebsch.h>
 
 #include <cstdint>

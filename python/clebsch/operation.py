@@ -441,7 +441,7 @@ class _CallData:
 
 
 def build(name: str, **options: object) -> Operation:
-    """An operation from a builder, e.g. build("convolution", irreps_in="8x0e+8x1o", irreps_sh="0e+1o", filter="0e+1o")."""
+    """An operation from a builder, e.g. build("convolution", in_="8x0e+8x1o", edge="0e+1o", out="0e+1o")."""
     lines = []
     for key, value in options.items():
         if isinstance(value, bool):
