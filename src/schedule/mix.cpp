@@ -246,6 +246,7 @@ class Packer {
         }
         for (const CoefficientEntry& entry : reduced_entries(*m.path)) {
             std::vector<int> tuple;
+            tuple.reserve(by.size());
             for (const int f : by) tuple.push_back(entry.index[static_cast<std::size_t>(f)]);
             const int number = tuples.try_emplace(tuple, static_cast<int>(tuples.size())).first->second;
             Target target{.component = number, .vectors = {}};
