@@ -1,6 +1,6 @@
 """The C interface called with what a C program may pass: wrong sizes, null pointers, bytes that are no text."""
 
-from ctypes import byref, c_char_p, c_int64, c_void_p, pointer, sizeof
+from ctypes import CFUNCTYPE, Structure, addressof, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p, pointer, sizeof
 
 import clebsch
 import numpy as np
@@ -74,3 +74,72 @@ def test_messages_are_utf8_whatever_they_quote(text: bytes) -> None:
     except UnicodeDecodeError:
         quoted = text.decode("utf-8", "backslashreplace")
     assert f"'{quoted}'" in message()
+
+
+@pytest.mark.parametrize("name", sorted(set(lib._STATUS_FUNCTIONS) - {"clebsch_set_num_threads"}))
+def test_null_pointers_are_refused_by_name(name: str) -> None:
+    numbers = (c_int, c_int64, c_size_t, c_double)
+    nothing = [0 if kind in numbers else None for kind in lib._STATUS_FUNCTIONS[name]]
+    assert getattr(lib.library, name)(*nothing) == INVALID
+    assert message().endswith(": expected a pointer, got NULL")
+
+
+def test_a_null_handle_has_nothing_and_may_be_destroyed() -> None:
+    for name, (result, arguments) in lib._OTHER_FUNCTIONS.items():
+        if name in ("clebsch_last_error", "clebsch_version"):
+            continue
+        value = getattr(lib.library, name)(*[0 if kind is c_size_t else None for kind in arguments])
+        assert not value or (result in (c_int64, c_double) and value == -1), name
+
+
+@pytest.mark.parametrize("size", [0, 8])
+def test_structs_that_do_not_say_their_size_are_refused(size: int) -> None:
+    operation, result = clebsch.Operation(SQUARE), c_void_p()
+    plan = operation.plan("float64")
+    call = square_call(np.ones((3, 2)), np.ones((3, 2)), 3)
+    call.size = size
+    statuses = {
+        "clebsch_call": lambda: lib.library.clebsch_launch(plan._handle, byref(call)),
+        "clebsch_plan_options": lambda: lib.library.clebsch_plan_prepare(
+            operation._handle, byref(lib.PlanOptions(size=size)), byref(result)
+        ),
+        "clebsch_graph_options": lambda: lib.library.clebsch_graph_build(byref(lib.GraphOptions(size=size)), byref(result)),
+        "clebsch_operand_info": lambda: lib.library.clebsch_operation_operand(
+            operation._handle, 0, byref(lib.OperandInfo(size=size))
+        ),
+    }
+    for struct, status in statuses.items():
+        assert status() == INVALID
+        assert struct in message()
+
+
+def test_a_caller_may_bring_its_own_threads() -> None:
+    task_type = CFUNCTYPE(None, c_void_p, c_int64)
+    run_type = CFUNCTYPE(None, c_void_p, c_int64, task_type, c_void_p)
+
+    class Parallel(Structure):
+        _fields_ = [("context", c_void_p), ("threads", c_int), ("run", run_type)]
+
+    counts = []
+
+    @run_type
+    def backwards(context: int, count: int, task: object, argument: int) -> None:
+        counts.append(count)
+        for i in reversed(range(count)):
+            task(argument, i)
+
+    rows = 200_000
+    x = np.random.default_rng(0).standard_normal((rows, 2))
+    z = np.zeros_like(x)
+    plan = clebsch.Operation(SQUARE).plan("float64")
+    call = square_call(x, z, rows)
+    workspace = np.empty(plan.workspace_bytes({"row": rows}) + (1 << 20), np.uint8)
+    call.workspace, call.workspace_bytes = workspace.ctypes.data, workspace.size
+    parallel = Parallel(None, 4, backwards)
+    call.parallel = addressof(parallel)
+    assert lib.library.clebsch_launch(plan._handle, byref(call)) == 0, message()
+    assert max(counts) > 1
+    assert np.array_equal(z, x * x)
+    parallel.threads = 0
+    assert lib.library.clebsch_launch(plan._handle, byref(call)) == INVALID
+    assert message() == "parallel.threads: expected at least 1, got 0"
