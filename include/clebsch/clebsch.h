@@ -102,7 +102,7 @@ typedef enum clebsch_layout { CLEBSCH_MUL_IR = 0, CLEBSCH_IR_MUL = 1 } clebsch_l
 typedef struct clebsch_operand_info {
     size_t size;  ///< sizeof(clebsch_operand_info)
     const char* name;
-    const char* segments;  ///< "128x0e+64x1o", plain segments as "1312x(1)"
+    const char* segments;  ///< "128x0e+64x1o", plain segments as "1312x(1)", "()" for none
     int is_output;
     int layout;        ///< clebsch_layout
     int64_t row_size;  ///< numbers per row

@@ -301,13 +301,13 @@ def _index_array(name: str, array: np.ndarray) -> np.ndarray:
 
 
 def _can_be_passed(array: np.ndarray) -> bool:
-    """Whether the library can use the array as it is: aligned rows of contiguous numbers, none overlapping another."""
+    """Whether the library can use the array as it is: a good address, rows of contiguous numbers, none overlapping another."""
     if array.size == 0:
         return True
     rows, columns = array.shape
     row_stride, stride = array.strides
     return (
-        array.flags.aligned
+        array.ctypes.data % min(4, array.itemsize) == 0
         and (columns == 1 or stride == array.itemsize)
         and (rows == 1 or (row_stride % array.itemsize == 0 and row_stride >= columns * array.itemsize))
     )

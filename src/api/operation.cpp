@@ -23,16 +23,6 @@ int position(const std::vector<std::string>& spaces, const std::string& space) {
     return static_cast<int>(std::find(spaces.begin(), spaces.end(), space) - spaces.begin());
 }
 
-std::string segments_text(const std::vector<Segment>& segments) {
-    std::string text;
-    for (const Segment& segment : segments) {
-        if (!text.empty()) text += '+';
-        text += std::to_string(segment.multiplicity) + 'x';
-        text += segment.irrep ? to_text(*segment.irrep) : '(' + std::to_string(segment.components) + ')';
-    }
-    return text;
-}
-
 clebsch_operation* release(Description description) { return std::make_unique<clebsch_operation>(std::move(description)).release(); }
 
 std::vector<std::string> names_of(const char* const* inputs, size_t count) {
@@ -56,7 +46,7 @@ clebsch_operation::clebsch_operation(Description description) : value(std::move(
     if (const auto* polynomial = std::get_if<Polynomial>(&value)) {
         spaces = row_spaces(*polynomial);
         for (const Operand& operand : polynomial->operands)
-            operands.push_back({operand.name, segments_text(operand.segments), operand.role == Role::output, operand.layout, operand.size(),
+            operands.push_back({operand.name, to_text(operand.segments), operand.role == Role::output, operand.layout, operand.size(),
                                 position(spaces, polynomial->space_of(operand))});
         for (const Index& index : polynomial->indices)
             indices.push_back({index.name, position(spaces, index.from), position(spaces, index.to), index.sorted});
@@ -67,8 +57,8 @@ clebsch_operation::clebsch_operation(Description description) : value(std::move(
     for (const auto* list : {&program.inputs, &program.outputs})
         for (const int v : *list) {
             const Value& array = program.values[static_cast<size_t>(v)];
-            operands.push_back({array.name, segments_text(array.segments), list == &program.outputs, array.layout, array.size(),
-                                position(spaces, array.space)});
+            operands.push_back(
+                {array.name, to_text(array.segments), list == &program.outputs, array.layout, array.size(), position(spaces, array.space)});
         }
     for (const Index& index : program.indices)
         indices.push_back({index.name, position(spaces, index.from), position(spaces, index.to), index.sorted});

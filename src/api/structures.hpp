@@ -7,7 +7,8 @@
 
 namespace clebsch::api {
 
-/// From flat arrays. Throws Error naming the field that is missing or does not fit. `cutoff` is not read.
+/// From flat arrays. Throws Error naming the field that is missing or does not fit, before memory is taken. `cutoff` is
+/// not read.
 std::vector<Structure> structures_of(const clebsch_graph_options& options);
 
 }  // namespace clebsch::api

@@ -7,18 +7,20 @@
 #include "describe/text_cursor.hpp"
 
 namespace clebsch {
-namespace {
 
-std::string segments_text(const std::vector<Segment>& segments) {
+std::string to_text(const Segment& segment) {
+    return std::to_string(segment.multiplicity) + 'x' +
+           (segment.irrep ? to_text(*segment.irrep) : '(' + std::to_string(segment.components) + ')');
+}
+
+std::string to_text(std::span<const Segment> segments) {
     if (segments.empty()) return "()";
     std::string text;
-    for (const Segment& segment : segments) {
-        if (!text.empty()) text += '+';
-        text += std::to_string(segment.multiplicity) + 'x';
-        text += segment.irrep ? to_text(*segment.irrep) : '(' + std::to_string(segment.components) + ')';
-    }
+    for (const Segment& segment : segments) text += (text.empty() ? "" : "+") + to_text(segment);
     return text;
 }
+
+namespace {
 
 const char* layout_text(Layout layout) { return layout == Layout::mul_ir ? " mul_ir @ " : " ir_mul @ "; }
 
@@ -42,7 +44,7 @@ std::string addressing_text(const Addressing& rows) {
 }
 
 std::string operand_text(const Operand& operand) {
-    return (operand.role == Role::input ? "input " : "output ") + name_text(operand.name) + ": " + segments_text(operand.segments) +
+    return (operand.role == Role::input ? "input " : "output ") + name_text(operand.name) + ": " + to_text(operand.segments) +
            layout_text(operand.layout) + addressing_text(operand.rows) + '\n';
 }
 
@@ -110,7 +112,7 @@ std::string to_text(const Program& program) {
     std::string text = "clebsch program 0\nbasis e3nn-0.5\n";
     for (const Index& index : program.indices) text += index_text(index);
     for (const Value& value : program.values) {
-        text += "value " + name_text(value.name) + ": " + segments_text(value.segments) + layout_text(value.layout) +
+        text += "value " + name_text(value.name) + ": " + to_text(value.segments) + layout_text(value.layout) +
                 (value.space.empty() ? "shared" : name_text(value.space)) + '\n';
     }
     text += "inputs" + names_text(program, program.inputs) + "\noutputs" + names_text(program, program.outputs) + '\n';

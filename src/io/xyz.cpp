@@ -383,6 +383,11 @@ std::vector<int> XyzFrame::atomic_numbers() const {
 }
 
 std::vector<XyzFrame> parse_xyz(std::string_view content, std::string_view file) { return Parser(content, file).frames(); }
-std::vector<XyzFrame> read_xyz(const std::filesystem::path& path) { return parse_xyz(read_file(path), path.native()); }
+std::vector<XyzFrame> read_xyz(const std::filesystem::path& path) {
+    std::vector<XyzFrame> frames = parse_xyz(read_file(path), path.native());
+    if (frames.empty())
+        throw Error(ErrorKind::parse, "file " + in_quotes(path.native()) + ": expected at least one frame, the file is empty");
+    return frames;
+}
 
 }  // namespace clebsch

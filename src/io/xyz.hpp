@@ -44,6 +44,7 @@ struct XyzFrame {
 
 /// All frames. `file` is named in errors. Throws Error(parse) with file and line for anything that is not extended XYZ.
 std::vector<XyzFrame> parse_xyz(std::string_view content, std::string_view file);
+/// At least one: a file without any is an error.
 std::vector<XyzFrame> read_xyz(const std::filesystem::path& path);
 
 /// The text that parses back to the same frames, floating-point numbers included.

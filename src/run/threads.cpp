@@ -42,7 +42,9 @@ void work(Job& job) {
         job.task(job.argument, i);
 }
 
-int threads_from_environment() {
+}  // namespace
+
+int default_threads() {
     if (const char* text = std::getenv("CLEBSCH_NUM_THREADS"); text != nullptr && *text != '\0') {
         char* end = nullptr;
         const long value = std::strtol(text, &end, 10);
@@ -57,8 +59,6 @@ int threads_from_environment() {
         sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
     return std::clamp(processors, 1, most_threads);
 }
-
-}  // namespace
 
 struct ThreadPool::State {
     using Task = ParallelFor::Task;
@@ -153,7 +153,7 @@ ParallelFor ThreadPool::parallel_for() {
 
 ThreadPool& default_pool() {
     // Never destroyed: tasks of other threads may still run while the process exits.
-    static ThreadPool* pool = new ThreadPool(threads_from_environment());
+    static ThreadPool* pool = new ThreadPool(default_threads());
     return *pool;
 }
 

@@ -45,7 +45,10 @@ class ThreadPool {
     std::unique_ptr<State> state_;
 };
 
-/// The process's pool, made at the first call: CLEBSCH_NUM_THREADS threads, else one per processor this process may run on.
+/// CLEBSCH_NUM_THREADS, else one per processor this process may run on. Throws Error naming the variable when it is no number of threads.
+int default_threads();
+
+/// The process's pool, made at the first call, of default_threads() threads.
 /// Throws Error(invalid_argument) when the variable is not a number from 1 to 1024.
 ThreadPool& default_pool();
 

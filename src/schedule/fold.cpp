@@ -343,17 +343,23 @@ class Scheduler {
         return writers_.at(key_of(rows)) == 0 &&
                polynomial_.operands[static_cast<std::size_t>(rows.operand)].rows.kind == Addressing::Kind::each;
     }
-    /// Outputs with rows of their own that only this kernel writes: the first step stores, further ones add.
+    /// Outputs with rows of their own that only this kernel writes: the first step stores, further ones add. Reductions store all at the
+    /// end of a block, so rows that steps of both kinds write (a segment with one channel) are added to by all.
     void mark_overwrites() {
-        std::set<std::pair<int, std::int64_t>> written;
+        std::set<std::pair<int, std::int64_t>> with_channels, without, written;
+        for (const int p : program_.paths) {
+            const Factor& output = polynomial_.paths[static_cast<std::size_t>(p)].output();
+            (output.channels.empty() ? without : with_channels).insert(key_of(rows_of(output)));
+        }
         for (const FoldStep& step : program_.steps) {
             if (step.kind != FoldStepKind::multiply) continue;
             for (FoldSink& sink : program_.multiplies[static_cast<std::size_t>(step.index)].sinks)
-                sink.overwrite = only_here(sink.out) && written.insert(key_of(sink.out)).second;
+                sink.overwrite = only_here(sink.out) && !without.contains(key_of(sink.out)) && written.insert(key_of(sink.out)).second;
         }
         for (const int p : program_.paths) {
             const Path& path = polynomial_.paths[static_cast<std::size_t>(p)];
-            if (!path.output().channels.empty() || !only_here(rows_of(path.output()))) continue;
+            const FoldRows rows = rows_of(path.output());
+            if (!path.output().channels.empty() || !only_here(rows) || with_channels.contains(key_of(rows))) continue;
             for (int c = 0; c < components_of(path.output()); ++c)
                 program_.outputs[static_cast<std::size_t>(output_number(path.output(), c))].overwrite = true;
         }

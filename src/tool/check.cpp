@@ -327,7 +327,7 @@ void add_check(CLI::App& app, int& status) {
         ->check(CLI::Range(1, 1'000'000))
         ->capture_default_str();
     command->add_option("--rows", arguments->rows, "Rows of what has no graph")->check(CLI::Range(1, 100'000'000))->capture_default_str();
-    command->add_option("--seed", arguments->seed, "Of the random inputs")->capture_default_str();
+    command->add_option("--seed", arguments->seed, "Of the random inputs")->check(not_natural)->capture_default_str();
     command->add_option("--instruction-set", arguments->machine.instruction_set, "Only this one (default: every one that can run here)");
     command->add_flag("--json", arguments->json, "For machines");
     command->footer(

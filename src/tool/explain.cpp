@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "describe/operations/named_problems.hpp"
 #include "describe/text.hpp"
 #include "tool/command.hpp"
 #include "tool/machine_options.hpp"
@@ -23,31 +24,21 @@ struct Arguments {
 
 constexpr std::size_t most_rows = 40;  ///< of a table of paths or nodes, unless all are asked for
 
-/// "128x0e+64x1o", plain segments as "1312x(1)"; neighbours that are alike are added up.
-std::string segments_text(const std::vector<Segment>& segments) {
-    std::string text;
-    for (std::size_t s = 0; s < segments.size();) {
-        std::int64_t multiplicity = 0;
-        std::size_t end = s;
-        for (; end < segments.size() && segments[end].irrep == segments[s].irrep && segments[end].components == segments[s].components;
-             ++end)
-            multiplicity += segments[end].multiplicity;
-        const std::string what = segments[s].irrep ? to_text(*segments[s].irrep) : "(" + std::to_string(segments[s].components) + ")";
-        text += (text.empty() ? "" : "+") + std::to_string(multiplicity) + "x" + what;
-        s = end;
+/// Neighbours that are alike added up: 23 segments of weights are one to a reader.
+std::string merged_text(const std::vector<Segment>& segments) {
+    std::vector<Segment> merged;
+    for (const Segment& segment : segments) {
+        if (!merged.empty() && merged.back().irrep == segment.irrep && merged.back().components == segment.components)
+            merged.back().multiplicity += segment.multiplicity;
+        else merged.push_back(segment);
     }
-    return text.empty() ? "-" : text;
+    return to_text(merged);
 }
 
 std::string rows_text(const Addressing& rows) {
     if (rows.kind == Addressing::Kind::each) return "each";
     if (rows.kind == Addressing::Kind::shared) return "one for all";
     return "by " + joined(rows.via, ", ");
-}
-
-std::string segment_text(const Segment& segment) {
-    return std::to_string(segment.multiplicity) + "x" +
-           (segment.irrep ? to_text(*segment.irrep) : "(" + std::to_string(segment.components) + ")");
 }
 
 std::string short_coefficients(const Coefficients& coefficients) {
@@ -65,7 +56,7 @@ void add_polynomial(Report& report, const Polynomial& polynomial, bool all) {
                                     {"segments", "segments", false}});
     for (const Operand& operand : polynomial.operands)
         operands.row({operand.name, operand.role == Role::input ? "input" : "output", rows_text(operand.rows), polynomial.space_of(operand),
-                      operand.layout == Layout::mul_ir ? "mul_ir" : "ir_mul", operand.size(), segments_text(operand.segments)});
+                      operand.layout == Layout::mul_ir ? "mul_ir" : "ir_mul", operand.size(), merged_text(operand.segments)});
     Table& paths =
         report.table("paths", "paths: output += scale x coefficients x inputs, summed over the letters of channels the output lacks",
                      {{"path", "path"},
@@ -80,7 +71,7 @@ void add_polynomial(Report& report, const Polynomial& polynomial, bool all) {
         for (const Factor& factor : path.factors) {
             const Operand& operand = polynomial.operands[static_cast<std::size_t>(factor.operand)];
             factors.push_back(operand.name + "[" + (factor.channels.empty() ? "" : factor.channels + ": ") +
-                              segment_text(operand.segments[static_cast<std::size_t>(factor.segment)]) + "]");
+                              to_text(operand.segments[static_cast<std::size_t>(factor.segment)]) + "]");
         }
         const std::string output = factors.back();
         factors.pop_back();
@@ -101,7 +92,7 @@ void add_program(Report& report, const Program& program, bool all) {
     for (const Argument& argument : arguments_of(program))
         values.row({argument.name, argument.role == Role::input ? "input" : "output",
                     argument.space.empty() ? "one for all" : argument.space, argument.layout == Layout::mul_ir ? "mul_ir" : "ir_mul",
-                    argument.size, segments_text(argument.segments)});
+                    argument.size, merged_text(argument.segments)});
     Table& nodes = report.table(
         "nodes", "nodes",
         {{"node", "node"}, {"results", "results", false}, {"what", "what", false}, {"inputs", "of", false}, {"paths", "paths"}});
@@ -147,16 +138,50 @@ void add_limit(Report& report, const Arguments& arguments, const Work& work, std
     }
 }
 
+void print_list(bool json) {
+    if (!json) {
+        std::fputs(available_operations().c_str(), stdout);
+        return;
+    }
+    Report report;
+    Table& known = report.table("operations", "operations", {{"name", "name", false}, {"help", "help", false}});
+    for (const OperationInfo& operation : operations()) known.row({operation.name, operation.help});
+    Table& problems = report.table("named_problems", "named problems",
+                                   {{"label", "label", false}, {"kind", "kind", false}, {"summary", "summary", false}});
+    for (const NamedProblem& problem : named_problems()) problems.row({problem.label, problem.kind, problem.summary});
+    report.print(json);
+}
+
+void print_options(const OperationInfo& operation, bool json) {
+    if (!json) {
+        std::fputs(operation_help(operation.name).c_str(), stdout);
+        return;
+    }
+    Report report;
+    report.fact("operation", "operation", operation.name);
+    report.fact("help", "help", operation.help);
+    Table& options = report.table("options", "options",
+                                  {{"name", "name", false},
+                                   {"type", "type", false},
+                                   {"required", "required", false},
+                                   {"default", "default", false},
+                                   {"choices", "choices", false},
+                                   {"help", "help", false}});
+    for (const OptionInfo& option : operation.options)
+        options.row({option.name, option.type, option.required, option.default_value, joined(option.choices, ","), option.help});
+    report.print(json);
+}
+
 int run(const Arguments& arguments) {
     if (arguments.operation.name.empty() && arguments.operation.text_file.empty()) {
-        std::fputs(available_operations().c_str(), stdout);
+        print_list(arguments.json);
         return exit_done;
     }
     const auto& known = operations();
     const auto found = std::ranges::find(known, arguments.operation.name, &OperationInfo::name);
     if (found != known.end() && arguments.operation.options.empty() &&
         std::ranges::any_of(found->options, [](const OptionInfo& option) { return option.required; })) {
-        std::fputs(operation_help(arguments.operation.name).c_str(), stdout);
+        print_options(*found, arguments.json);
         return exit_done;
     }
     const Request request = read_request(arguments.operation);
@@ -212,8 +237,8 @@ void add_explain(CLI::App& app, int& status) {
     add_operation_arguments(*command, arguments->operation, true);
     command->add_flag("--print-text", arguments->print_text, "Only the canonical text (docs/text.md)");
     command->add_flag("--all", arguments->all, "All paths and nodes, however many");
-    command->add_option("--copy", arguments->copy, "Copy bandwidth in GB/s, for the limit")->check(CLI::PositiveNumber);
-    command->add_option("--fma", arguments->fma, "Peak of multiply-adds in GFLOP/s, for the limit")->check(CLI::PositiveNumber);
+    command->add_option("--copy", arguments->copy, "Copy bandwidth in GB/s, for the limit")->check(not_positive);
+    command->add_option("--fma", arguments->fma, "Peak of multiply-adds in GFLOP/s, for the limit")->check(not_positive);
     command->add_flag("--measure", arguments->measure, "Measure what of these is not given");
     add_size_options(*command, arguments->sizes);
     add_machine_options(*command, arguments->machine, true);

@@ -1,10 +1,29 @@
 #include "tool/machine_options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
 
 #include "base/error.hpp"
 
 namespace clebsch::tool {
+
+std::string not_positive(const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    return !text.empty() && *end == '\0' && value > 0 && std::isfinite(value) ? "" : "expected a finite number above 0, got '" + text + "'";
+}
+
+std::string not_natural(const std::string& text) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() ? "" : "expected an integer of at least 0, got '" + text + "'";
+}
+
+void check_environment() {
+    default_threads();
+    default_instruction_set();
+}
 
 DType MachineOptions::type() const {
     if (dtype == "float32") return DType::float32;

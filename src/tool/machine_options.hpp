@@ -16,6 +16,13 @@ class App;
 
 namespace clebsch::tool {
 
+/// Checks of an option's text, for CLI11: what is wrong, or nothing. A positive, finite number; an integer of at least 0.
+std::string not_positive(const std::string& text);
+std::string not_natural(const std::string& text);
+
+/// Throws Error for an environment variable of this library that no use would be made of. Commands that need none of them look too.
+void check_environment();
+
 struct MachineOptions {
     int threads = 0;              ///< 0: the default pool's
     std::string instruction_set;  ///< "": the default one

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "tool/command.hpp"
+#include "tool/machine_options.hpp"
 
 namespace {
 
@@ -44,6 +45,8 @@ int main(int argc, char** argv) {
         add_md(app, status);
         add_relax(app, status);
         add_demo(app, status);
+        for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+            command->parse_complete_callback(check_environment);
         if (argc > 1 && argv[1][0] != '-') check_command(app, argv[1]);
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -59,6 +59,7 @@ def test_one_atom_and_no_atoms() -> None:
         {"positions": np.zeros((1, 3)), "cutoff": 1.0, "cell": np.eye(2)},
         {"positions": np.zeros((2, 3)), "cutoff": 1.0, "structure": np.array([1, 0])},
         {"positions": np.zeros((2, 3)), "cutoff": 1.0, "structure": np.array([0.0, 0.5])},
+        {"positions": np.zeros((2, 3)), "cutoff": 1.0, "structure": np.array([0, 10**9])},
         {"positions": np.zeros((2, 3)), "cutoff": 1.0, "cell": np.eye(3), "periodic": [True, False]},
     ],
 )

@@ -155,6 +155,24 @@ def test_strided_rows_masks_and_small_indices() -> None:
     assert operation(**masked) == pytest.approx(operation(**fewer))
 
 
+def test_arrays_at_any_multiple_of_four_bytes() -> None:
+    operation = convolution()
+
+    def four_bytes_on(array: np.ndarray) -> np.ndarray:
+        memory = np.empty(array.nbytes + 12, dtype=np.uint8)
+        start = (4 - memory.ctypes.data) % 8
+        view = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        view[...] = array
+        assert view.ctypes.data % 8 == 4
+        return view
+
+    arrays = inputs(operation)
+    expected = operation(**arrays)
+    out = four_bytes_on(np.zeros_like(expected))
+    operation.plan("float64").bind(out={"out": out}, **{name: four_bytes_on(array) for name, array in arrays.items()})()
+    assert np.array_equal(out, expected)
+
+
 def test_empty_graphs() -> None:
     operation = convolution()
     arrays = {o.name: np.zeros(({"edge": 0, "node": 3}[o.space], o.row_size)) for o in operation.inputs}

@@ -2,14 +2,12 @@
 // on every instruction set; and it shares what paths have in common.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <random>
-
 #include "describe/derivative.hpp"
 #include "describe/operations/convolution.hpp"
 #include "describe/text.hpp"
 #include "schedule/cpu.hpp"
 #include "schedule/fold.hpp"
+#include "support/normal_inputs.hpp"
 #include "support/run_plan.hpp"
 
 using namespace clebsch;
@@ -19,32 +17,9 @@ namespace {
 
 constexpr unsigned seed = 11;
 
-/// `rows` rows of the iteration space (edges) over 4 rows of every other space; sorted indices are non-decreasing, with runs of several
-/// lengths.
-ReferenceInputs normal_inputs(const Polynomial& polynomial, std::int64_t rows) {
-    std::mt19937_64 engine(seed);
-    std::normal_distribution<double> normal;
-    ReferenceInputs inputs;
-    for (const std::string& space : row_spaces(polynomial)) inputs.rows[space] = space == polynomial.rows ? rows : 4;
-    for (const Index& index : polynomial.indices) {
-        std::vector<std::int64_t>& values = inputs.indices[index.name];
-        for (std::int64_t i = 0; i < inputs.rows.at(index.from); ++i)
-            values.push_back(static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(inputs.rows.at(index.to))));
-        if (index.sorted) std::ranges::sort(values);
-    }
-    for (const Operand& operand : polynomial.operands) {
-        if (operand.role != Role::input) continue;
-        const std::string space = polynomial.space_of(operand);
-        ReferenceArray& array = inputs.arrays[operand.name];
-        for (std::int64_t i = 0; i < operand.size() * (space.empty() ? 1 : inputs.rows.at(space)); ++i)
-            array.push_back(static_cast<float>(normal(engine)));
-    }
-    return inputs;
-}
-
 /// Every path with channels must be the family's.
 void check_fold(const Polynomial& polynomial, std::int64_t rows) {
-    const ReferenceInputs inputs = normal_inputs(polynomial, rows);
+    const ReferenceInputs inputs = normal_inputs(polynomial, rows, 4, seed);
     const auto expected = evaluate(polynomial, inputs);
     for (const InstructionSet isa : available_instruction_sets())
         for (const DType dtype : {DType::float32, DType::float64}) {
@@ -177,6 +152,36 @@ TEST_CASE("dw and dy need no zeroing: the first step that writes them stores") {
     for (const char* name : {"weights_gradient", "y_gradient"})
         for (const bool stored : overwritten[static_cast<std::size_t>(gradient.find_operand(name))]) CHECK(stored);
     for (const bool stored : overwritten[static_cast<std::size_t>(gradient.find_operand("x_gradient"))]) CHECK_FALSE(stored);
+}
+
+TEST_CASE("a segment of one channel that is written with and without its channel holds both contributions") {
+    const Polynomial polynomial = parse_polynomial(
+        "clebsch polynomial 0\nbasis e3nn-0.5\nrows row\n"
+        "input a: 4x(1)+1x(1) ir_mul @ each\ninput b: 4x(1)+1x(1) ir_mul @ each\noutput out: 1x(1) ir_mul @ each\n"
+        "path u=4: out.0 += a.0[u] * b.0[u]\n"
+        "path u=1: out.0[u] += 0.5 * a.1[u] * b.1\n");
+    // Asked directly: choose_kernels gives paths of one channel to other families.
+    std::vector<int> taken;
+    const auto kernel = make_fold_kernel({&polynomial, {0, 1}, available_instruction_sets().front()}, taken);
+    REQUIRE(taken.size() == 2);
+    constexpr int rows = 5;
+    const ReferenceInputs inputs = normal_inputs(polynomial, rows, 1, seed);
+    const ReferenceArray expected = evaluate(polynomial, inputs).at("out");
+    const std::vector<double> a(inputs.arrays.at("a").begin(), inputs.arrays.at("a").end()),
+        b(inputs.arrays.at("b").begin(), inputs.arrays.at("b").end());
+    double out[rows];
+    // As the executor does: zero, except what the kernel says it stores.
+    std::fill_n(out, rows, kernel->overwritten()[2][0] ? 1e9 : 0.0);
+    const double *a_rows[rows], *b_rows[rows];
+    double* out_rows[rows];
+    for (int r = 0; r < rows; ++r) a_rows[r] = a.data() + 5 * r, b_rows[r] = b.data() + 5 * r, out_rows[r] = out + r;
+    const double* const* const in[] = {a_rows, b_rows, nullptr};
+    double* const* const outputs[] = {nullptr, nullptr, out_rows};
+    std::vector<std::byte> memory(kernel->scratch_bytes(sizeof(double), rows) + 64);
+    std::byte* scratch = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
+    kernel->run(Block<double>{.rows = rows, .inputs = in, .outputs = outputs, .scratch = scratch});
+    for (int r = 0; r < rows; ++r)
+        CHECK(out[r] == doctest::Approx(static_cast<double>(expected[static_cast<std::size_t>(r)])).epsilon(1e-14));
 }
 
 TEST_CASE("multiply-adds are those counted by hand") {

@@ -7,6 +7,7 @@
 #include "describe/operations/harmonics.hpp"
 #include "describe/operations/radial_network.hpp"
 #include "describe/text.hpp"
+#include "support/normal_inputs.hpp"
 #include "support/random_descriptions.hpp"
 #include "support/run_program.hpp"
 
@@ -18,14 +19,13 @@ namespace {
 /// Standard normal vectors, every seventh of length zero; everything else standard normal.
 ReferenceInputs vectors(const Program& program, std::int64_t rows, unsigned seed) {
     std::mt19937_64 engine(seed);
-    std::normal_distribution<double> normal;
     ReferenceInputs inputs;
     inputs.rows = {{"row", rows}, {"", 1}};
     for (const int input : program.inputs) {
         const Value& value = program.values[static_cast<std::size_t>(input)];
-        ReferenceArray& array = inputs.arrays[value.name];
-        for (std::int64_t i = 0; i < rows * value.size(); ++i)
-            array.push_back(value.name == "vector" && i / 3 % 7 == 3 ? 0.0L : static_cast<long double>(static_cast<float>(normal(engine))));
+        ReferenceArray& array = inputs.arrays[value.name] = normal_array(engine, rows * value.size());
+        for (std::size_t i = 0; value.name == "vector" && i < array.size(); ++i)
+            if (i / 3 % 7 == 3) array[i] = 0;
     }
     return inputs;
 }

@@ -2,13 +2,12 @@
 // weights.
 #include <doctest/doctest.h>
 
-#include <random>
-
 #include "describe/derivative.hpp"
 #include "describe/operations/linear.hpp"
 #include "describe/operations/products.hpp"
 #include "describe/text.hpp"
 #include "schedule/cpu.hpp"
+#include "support/normal_inputs.hpp"
 #include "support/run_plan.hpp"
 
 using namespace clebsch;
@@ -16,29 +15,10 @@ using namespace clebsch::testing;
 
 namespace {
 
-ReferenceInputs normal_inputs(const Polynomial& polynomial, std::int64_t rows, unsigned seed) {
-    std::mt19937_64 engine(seed);
-    std::normal_distribution<double> normal;
-    ReferenceInputs inputs;
-    for (const std::string& space : row_spaces(polynomial)) inputs.rows[space] = space == polynomial.rows ? rows : 3;
-    for (const Index& index : polynomial.indices)
-        for (std::int64_t i = 0; i < inputs.rows.at(index.from); ++i)
-            inputs.indices[index.name].push_back(
-                static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(inputs.rows.at(index.to))));
-    for (const Operand& operand : polynomial.operands) {
-        if (operand.role != Role::input) continue;
-        const std::string space = polynomial.space_of(operand);
-        ReferenceArray& array = inputs.arrays[operand.name];
-        for (std::int64_t i = 0; i < operand.size() * (space.empty() ? 1 : inputs.rows.at(space)); ++i)
-            array.push_back(static_cast<float>(normal(engine)));
-    }
-    return inputs;
-}
-
 /// Runs on every instruction set in float32 and float64 and compares with the reference. Every path with two letters or more must be the
 /// family's.
 void check_mix(const Polynomial& polynomial, std::int64_t rows = 23) {
-    const ReferenceInputs inputs = normal_inputs(polynomial, rows, 7);
+    const ReferenceInputs inputs = normal_inputs(polynomial, rows, 3, 7);
     const auto expected = evaluate(polynomial, inputs);
     for (const InstructionSet isa : available_instruction_sets())
         for (const DType dtype : {DType::float32, DType::float64}) {

@@ -3,49 +3,19 @@
 
 #include <algorithm>
 #include <limits>
-#include <random>
 #include <thread>
 
 #include "base/error.hpp"
 #include "describe/operations/convolution.hpp"
 #include "describe/operations/linear.hpp"
 #include "describe/text.hpp"
+#include "support/normal_inputs.hpp"
 #include "support/run_plan.hpp"
 
 using namespace clebsch;
 using namespace clebsch::testing;
 
 namespace {
-
-using Engine = std::mt19937_64;
-
-ReferenceArray normal(Engine& engine, std::int64_t count) {
-    std::normal_distribution<double> distribution;
-    ReferenceArray array(static_cast<std::size_t>(count));
-    for (long double& number : array) number = static_cast<float>(distribution(engine));
-    return array;
-}
-
-/// Standard normal inputs; every index uniform over its rows (sorted if it says so), one in `masked` entries -1 (0: none).
-ReferenceInputs random_inputs(const Polynomial& polynomial, std::map<std::string, std::int64_t> rows, unsigned seed, int masked = 0) {
-    Engine engine(seed);
-    ReferenceInputs inputs;
-    inputs.rows = std::move(rows);
-    for (const Index& index : polynomial.indices) {
-        std::vector<std::int64_t>& values = inputs.indices[index.name];
-        for (std::int64_t i = 0; i < inputs.rows.at(index.from); ++i)
-            values.push_back(static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(inputs.rows.at(index.to))));
-        if (index.sorted) std::sort(values.begin(), values.end());
-        for (std::int64_t& value : values)
-            if (masked > 0 && engine() % static_cast<unsigned>(masked) == 0) value = -1;
-    }
-    for (const Operand& operand : polynomial.operands) {
-        const std::string space = polynomial.space_of(operand);
-        if (operand.role == Role::input)
-            inputs.arrays[operand.name] = normal(engine, operand.size() * (space.empty() ? 1 : inputs.rows.at(space)));
-    }
-    return inputs;
-}
 
 Polynomial small_convolution(Layout layout = Layout::ir_mul, bool sorted = true) {
     ConvolutionOptions options;
@@ -114,12 +84,12 @@ TEST_CASE("every addressing of inputs and outputs agrees with the reference, in 
     for (const Layout layout : {Layout::ir_mul, Layout::mul_ir})
         for (const int masked : {0, 5}) {
             const Polynomial polynomial = every_addressing(layout);
-            const ReferenceInputs few = random_inputs(polynomial, few_rows, 7, masked);
+            const ReferenceInputs few = normal_inputs(polynomial, few_rows, 7, masked);
             const auto few_reference = evaluate(polynomial, few);
             CHECK(largest_error(run_plan(PolynomialPlan(polynomial), few), few_reference) < 2e-6);
             CHECK(largest_error(run_plan(PolynomialPlan(polynomial), few, {.padding = 5, .index_type = IndexType::int32}), few_reference) <
                   2e-6);
-            const ReferenceInputs inputs = random_inputs(polynomial, some_rows, 7, masked);
+            const ReferenceInputs inputs = normal_inputs(polynomial, some_rows, 7, masked);
             const auto reference = evaluate(polynomial, inputs);
             const PlanOptions doubles{.dtypes = std::vector<DType>(polynomial.operands.size(), DType::float64)};
             CHECK(largest_error(run_plan(PolynomialPlan(polynomial, doubles), inputs, {.padding = 1}), reference) < 1e-13);
@@ -129,7 +99,7 @@ TEST_CASE("every addressing of inputs and outputs agrees with the reference, in 
 TEST_CASE("results are bitwise equal for any number of threads") {
     for (const Layout layout : {Layout::ir_mul, Layout::mul_ir}) {
         const Polynomial polynomial = every_addressing(layout);
-        const ReferenceInputs inputs = random_inputs(polynomial, {{"edge", 20000}, {"node", 500}, {"graph", 3}}, 11, 50);
+        const ReferenceInputs inputs = normal_inputs(polynomial, {{"edge", 20000}, {"node", 500}, {"graph", 3}}, 11, 50);
         const PolynomialPlan plan(polynomial);
         const RunResult alone = run_plan(plan, inputs);
         for (const int threads : {1, 2, 3, 7}) {
@@ -149,7 +119,7 @@ TEST_CASE("storage types mix: conversions round once, sums are kept in the compu
         for (std::size_t o = 0; o < count; ++o) options.dtypes.push_back(all[(o + static_cast<std::size_t>(shift)) % 4]);
         // Compared in float64, so that the only error left is the outputs' own rounding: half a unit in the last place, 2^-9 for bfloat16.
         options.compute = DType::float64;
-        const ReferenceInputs inputs = rounded_inputs(polynomial, random_inputs(polynomial, some_rows, 13, 9), options.dtypes);
+        const ReferenceInputs inputs = rounded_inputs(polynomial, normal_inputs(polynomial, some_rows, 13, 9), options.dtypes);
         const RunResult result = run_plan(PolynomialPlan(polynomial, options), inputs, {.padding = 3});
         REQUIRE(result.surroundings_intact);
         for (const auto& [name, numbers] : evaluate(polynomial, inputs)) {
@@ -168,7 +138,7 @@ TEST_CASE("storage types mix: conversions round once, sums are kept in the compu
 
 TEST_CASE("arrays at any multiple of 4 bytes work, whatever their type: the same bits come out, and nothing beside the rows is touched") {
     const Polynomial polynomial = every_addressing(Layout::ir_mul);
-    const ReferenceInputs inputs = random_inputs(polynomial, some_rows, 7, 5);
+    const ReferenceInputs inputs = normal_inputs(polynomial, some_rows, 7, 5);
     const DType all[] = {DType::float64, DType::float32, DType::float64, DType::bfloat16, DType::float16};
     std::vector<DType> mixed;
     for (std::size_t o = 0; o < polynomial.operands.size(); ++o) mixed.push_back(all[o % 5]);
@@ -181,7 +151,7 @@ TEST_CASE("arrays at any multiple of 4 bytes work, whatever their type: the same
             CHECK(shifted.outputs == aligned.outputs);
         }
     }
-    const ReferenceInputs nothing = random_inputs(polynomial, {{"edge", 0}, {"node", 0}, {"graph", 0}}, 23);
+    const ReferenceInputs nothing = normal_inputs(polynomial, {{"edge", 0}, {"node", 0}, {"graph", 0}}, 23);
     const PolynomialPlan plan(polynomial, {.dtypes = std::vector<DType>(polynomial.operands.size(), DType::float64)});
     CHECK(run_plan(plan, nothing, {.shift = 4}).outputs == run_plan(plan, nothing).outputs);
 }
@@ -193,7 +163,7 @@ TEST_CASE("products whose coefficients cancel give zero in every family") {
         "input x: 1x1o+1x1o mul_ir @ each\noutput y: 1x(1)+1x1e mul_ir @ each\n"
         "path u=1: y.0[u] += -0.5 * cg(1e,1o,1o)[i,j,k] * x.0[u|j] * x.0[|i] * x.1[|k]\n"
         "path u=1: y.1[u|k] += 0.5 * cg(1o,1o,1e)[i,j,k] * x.0[u|i] * x.0[|j]\n");
-    const ReferenceInputs inputs = random_inputs(polynomial, {{"row", 9}}, 43);
+    const ReferenceInputs inputs = normal_inputs(polynomial, {{"row", 9}}, 43);
     for (const char* family : {"", "lanes", "fold", "mix", "terms", "general"}) {
         CAPTURE(std::string(family));
         const RunResult result = run_plan(PolynomialPlan(polynomial, {.family = family}), inputs);
@@ -206,7 +176,7 @@ TEST_CASE("an output that no path writes is zero, masked rows of its index or no
         "clebsch polynomial 0\nbasis e3nn-0.5\nrows node\nindex parent: node -> node\n"
         "input x: 2x(1) mul_ir @ each\noutput y: 2x(1) mul_ir @ each\noutput unused: 3x(1) mul_ir @ parent\n"
         "path u=2: y.0[u] += 1 * x.0[u] * x.0[u]\n");
-    const ReferenceInputs inputs = random_inputs(polynomial, {{"node", 50}}, 47, 2);
+    const ReferenceInputs inputs = normal_inputs(polynomial, {{"node", 50}}, 47, 2);
     for (const char* family : {"", "lanes", "fold", "mix", "terms", "general"}) {
         CAPTURE(std::string(family));
         CHECK(largest_error(run_plan(PolynomialPlan(polynomial, {.family = family}), inputs), evaluate(polynomial, inputs)) < 1e-6);
@@ -218,7 +188,7 @@ TEST_CASE("a convolution agrees with the reference: sorted and unsorted receiver
         for (const bool sorted : {true, false})
             for (const int masked : {0, 3}) {
                 const Polynomial polynomial = small_convolution(layout, sorted);
-                const ReferenceInputs inputs = random_inputs(polynomial, {{"edge", 257}, {"node", 90}}, 17, masked);
+                const ReferenceInputs inputs = normal_inputs(polynomial, {{"edge", 257}, {"node", 90}}, 17, masked);
                 CHECK(largest_error(run_plan(PolynomialPlan(polynomial), inputs), evaluate(polynomial, inputs)) < 2e-6);
             }
 }
@@ -227,7 +197,7 @@ TEST_CASE("one receiver with 20,000 edges is spread over parts and still sums in
     Polynomial polynomial = convolution("2x0e+1x1o", "0e+1o", "0e+1o");
     for (const Layout layout : {Layout::ir_mul, Layout::mul_ir}) {
         for (Operand& operand : polynomial.operands) operand.layout = layout;
-        ReferenceInputs inputs = random_inputs(polynomial, {{"edge", 20100}, {"node", 9}}, 19);
+        ReferenceInputs inputs = normal_inputs(polynomial, {{"edge", 20100}, {"node", 9}}, 19);
         auto& receiver = inputs.indices.at("receiver");
         for (std::size_t i = 0; i < receiver.size(); ++i) receiver[i] = i < 50 ? 2 : i < 20050 ? 4 : 7;
         const PolynomialPlan plan(polynomial, {.dtypes = std::vector<DType>(polynomial.operands.size(), DType::float64)});
@@ -241,18 +211,18 @@ TEST_CASE("one receiver with 20,000 edges is spread over parts and still sums in
 TEST_CASE("no rows, one row, no nodes, everything masked: outputs are what the sums over nothing are") {
     const Polynomial polynomial = every_addressing(Layout::mul_ir);
     for (const std::int64_t edges : {0, 1, 2}) {
-        const ReferenceInputs inputs = random_inputs(polynomial, {{"edge", edges}, {"node", 5}, {"graph", 2}}, 23);
+        const ReferenceInputs inputs = normal_inputs(polynomial, {{"edge", edges}, {"node", 5}, {"graph", 2}}, 23);
         CHECK(largest_error(run_plan(PolynomialPlan(polynomial), inputs), evaluate(polynomial, inputs)) < 2e-6);
     }
-    const ReferenceInputs nothing = random_inputs(polynomial, {{"edge", 0}, {"node", 0}, {"graph", 0}}, 23);
+    const ReferenceInputs nothing = normal_inputs(polynomial, {{"edge", 0}, {"node", 0}, {"graph", 0}}, 23);
     CHECK(largest_error(run_plan(PolynomialPlan(polynomial), nothing), evaluate(polynomial, nothing)) == 0);
-    const ReferenceInputs masked = random_inputs(polynomial, few_rows, 23, 1);
+    const ReferenceInputs masked = normal_inputs(polynomial, few_rows, 23, 1);
     CHECK(largest_error(run_plan(PolynomialPlan(polynomial), masked), evaluate(polynomial, masked)) < 2e-6);
 }
 
 TEST_CASE("masked edges contribute nothing even where their own inputs are not numbers") {
     const Polynomial polynomial = small_convolution();
-    ReferenceInputs inputs = random_inputs(polynomial, {{"edge", 100}, {"node", 10}}, 29, 4);
+    ReferenceInputs inputs = normal_inputs(polynomial, {{"edge", 100}, {"node", 10}}, 29, 4);
     auto& y = inputs.arrays.at("y");
     for (std::size_t e = 0; e < 100; ++e)
         if (inputs.indices.at("sender")[e] < 0 || inputs.indices.at("receiver")[e] < 0) y[e * 9 + 4] = NAN;
@@ -261,7 +231,7 @@ TEST_CASE("masked edges contribute nothing even where their own inputs are not n
 
 TEST_CASE("one plan runs in two threads at once") {
     const Polynomial polynomial = small_convolution(Layout::mul_ir);
-    const ReferenceInputs inputs = random_inputs(polynomial, {{"edge", 3000}, {"node", 100}}, 31);
+    const ReferenceInputs inputs = normal_inputs(polynomial, {{"edge", 3000}, {"node", 100}}, 31);
     const PolynomialPlan plan(polynomial);
     const RunResult alone = run_plan(plan, inputs);
     ThreadPool pool(2);
@@ -279,7 +249,7 @@ TEST_CASE("linear maps, shared and per-row weights, agree with the reference") {
         options.weights.rows = shared ? shared_row() : each_row();
         options.biases = scalar_segments("6x0e+4x1o");
         const Polynomial polynomial = linear("5x0e+3x1o", "6x0e+4x1o", options);
-        const ReferenceInputs inputs = random_inputs(polynomial, {{"row", 77}}, 37);
+        const ReferenceInputs inputs = normal_inputs(polynomial, {{"row", 77}}, 37);
         CHECK(largest_error(run_plan(PolynomialPlan(polynomial), inputs), evaluate(polynomial, inputs)) < 2e-6);
     }
 }
@@ -287,7 +257,7 @@ TEST_CASE("linear maps, shared and per-row weights, agree with the reference") {
 TEST_CASE("every instruction set of this machine agrees with the reference") {
     for (const InstructionSet isa : available_instruction_sets()) {
         const Polynomial polynomial = small_convolution();
-        const ReferenceInputs inputs = random_inputs(polynomial, {{"edge", 200}, {"node", 20}}, 41);
+        const ReferenceInputs inputs = normal_inputs(polynomial, {{"edge", 200}, {"node", 20}}, 41);
         CHECK(largest_error(run_plan(PolynomialPlan(polynomial, {.instruction_set = isa}), inputs), evaluate(polynomial, inputs)) < 2e-6);
     }
 }

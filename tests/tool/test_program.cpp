@@ -80,12 +80,40 @@ TEST_CASE("usage errors and bad input end with code 2 and say what was expected"
     check_error({"bench", "--passes", "sideways"}, "sideways");
     check_error({"bench", "--structure", data + "water-216.xyz"}, "--cutoff");
     check_error({"check"}, "expected an operation");
+    check_error({"check", "nequix-main", "--seed", "-1"}, "--seed: expected an integer of at least 0, got '-1'");
+    for (const char* number : {"nan", "inf", "-1", "0", "fast"}) {
+        check_error({"explain", "nequix-main", "--copy", number}, std::string("--copy: expected a finite number above 0, got '") + number);
+        check_error({"explain", "nequix-main", "--fma", number}, std::string("--fma: expected a finite number above 0, got '") + number);
+    }
+    check_error({"graph", "/dev/null", "--cutoff", "3"}, "'/dev/null': expected at least one frame");
+    check_error({"bench", "--structure", "/dev/null", "--cutoff", "3"}, "'/dev/null': expected at least one frame");
     check_error({"demo", "--data", "/nonexistent"}, "/nonexistent");
     const TemporaryFile text("clebsch polynomial 0\nnonsense\n");
     check_error({"explain", "--text", text.path()}, text.path());
     const ProgramResult forced = run_program({"info"}, {"CLEBSCH_INSTRUCTION_SET=mmx"});
     CHECK(forced.exit_code == 2);
     CHECK(contains(forced.err, "CLEBSCH_INSTRUCTION_SET"));
+    // Whether the command would have used the variable or not.
+    for (const std::vector<std::string>& command : {std::vector<std::string>{"check", "linear", "in=1o", "out=1o"}, {"irreps", "1o"}})
+        for (const std::string number : {"abc", "0", "-1", "1e3"}) {
+            const ProgramResult threads = run_program(command, {"CLEBSCH_NUM_THREADS=" + number});
+            CHECK(threads.exit_code == 2);
+            CHECK(contains(threads.err, "CLEBSCH_NUM_THREADS: expected a number from 1 to 1024, got '" + number + "'"));
+        }
+    CHECK(run_program({"check", "--help"}, {"CLEBSCH_NUM_THREADS=abc"}).exit_code == 0);
+}
+
+TEST_CASE("explain without a name, or with an operation that needs options, lists what there is; as JSON too") {
+    CHECK(contains(run_program({"explain"}).out, "nequix-main"));
+    const json all = json_of({"explain"});
+    const auto has = [](const json& rows, const std::string& key, const std::string& value) {
+        return std::ranges::any_of(rows, [&](const json& row) { return row[key] == value; });
+    };
+    CHECK(has(all["operations"], "name", "convolution"));
+    CHECK(has(all["named_problems"], "label", "nequix-main"));
+    const json convolution = json_of({"explain", "convolution"});
+    CHECK(convolution["operation"] == "convolution");
+    CHECK(has(convolution["options"], "name", "in"));
 }
 
 TEST_CASE("irreps: dimensions, slices, order, products") {
