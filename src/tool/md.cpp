@@ -234,7 +234,7 @@ void add_md(CLI::App& app, int& status) {
         ->capture_default_str();
     command->add_option("--friction", options.friction, "1/fs, of langevin")->capture_default_str();
     command->add_option("--time-constant", options.time_constant, "fs, of svr")->capture_default_str();
-    command->add_option("--seed", options.seed, "Of first velocities and noise")->capture_default_str();
+    command->add_option("--seed", options.seed, "Of first velocities and noise")->check(not_natural)->capture_default_str();
     command->add_option("--restart", arguments->restart, "File to go on from if it exists, and to write");
     command->add_option("--restart-every", arguments->restart_every, "Steps between writing it")->capture_default_str();
     command->add_option("--trajectory", arguments->trajectory, "Extended XYZ file of the frames");
