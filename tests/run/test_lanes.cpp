@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "describe/derivative.hpp"
 #include "describe/operations/harmonics.hpp"
@@ -42,6 +43,34 @@ double largest_error(const Program& program, const ReferenceInputs& inputs, DTyp
 }
 
 }  // namespace
+
+TEST_CASE("normalised harmonics and their derivatives are right for vectors of the documented lengths") {
+    // docs/operations.md: 10^-n to 10^n.
+    struct Range {
+        DType dtype;
+        int order, exponent;
+    };
+    const std::string vector[] = {"vector"}, both[] = {"vector", "harmonics_cotangent"};
+    const Program values = normalized_harmonics("0e+1o+2e+3o"), gradient = vjp(values, vector), second = vjp(gradient, both);
+    for (const Range& range : {Range{DType::float32, 0, 18},
+                               {DType::float32, 1, 11},
+                               {DType::float32, 2, 6},
+                               {DType::float64, 0, 150},
+                               {DType::float64, 1, 100},
+                               {DType::float64, 2, 60}}) {
+        CAPTURE(std::string(to_text(range.dtype)));
+        CAPTURE(range.order);
+        const Program& program = range.order == 0 ? values : range.order == 1 ? gradient : second;
+        for (const int exponent : {-range.exponent, -range.exponent / 2, range.exponent / 2, range.exponent}) {
+            CAPTURE(exponent);
+            ReferenceInputs inputs = vectors(program, 64, 5);
+            for (long double& number : inputs.arrays.at("vector")) number *= std::pow(10.0L, exponent);
+            inputs = rounded_inputs(program, inputs, std::vector<DType>(program.inputs.size(), range.dtype));
+            CHECK(largest_error(program, inputs, range.dtype, available_instruction_sets().back()) <
+                  (range.dtype == DType::float32 ? 2e-6 : 1e-13));
+        }
+    }
+}
 
 TEST_CASE("normalised harmonics to l = 12, their gradients and second derivatives keep 2e-6 in float32 and 1e-13 in float64") {
     const std::string vector[] = {"vector"}, both[] = {"vector", "harmonics_cotangent"};

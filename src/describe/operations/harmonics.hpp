@@ -25,7 +25,8 @@ Irrep harmonics_input(const Irreps& irreps);
 Polynomial spherical_harmonics(const Irreps& irreps, const HarmonicsOptions& options = {});
 
 /// Y of r/|r|, a program with input `vector` and output `harmonics`. A zero vector has Y = (Y_0, 0, ...) and zero gradients of every order
-/// (e3nn has the same value, and 1e12 in the gradient of l = 1).
+/// (e3nn has the same value, and 1e12 in the gradient of l = 1). Other lengths are to be such that their square, and in derivatives their
+/// higher powers, are numbers of the compute type: docs/operations.md has the range.
 Program normalized_harmonics(const Irreps& irreps, const HarmonicsOptions& options = {});
 
 /// r/|r| and |r|^2: what programs of edges begin with. Zero vectors stay zero.
