@@ -14,6 +14,7 @@ inline constexpr int exit_done = 0, exit_check_failed = 1, exit_bad_input = 2, e
 void add_irreps(CLI::App& app, int& status);
 void add_info(CLI::App& app, int& status);
 void add_graph(CLI::App& app, int& status);
+void add_run(CLI::App& app, int& status);
 void add_explain(CLI::App& app, int& status);
 void add_check(CLI::App& app, int& status);
 void add_bench(CLI::App& app, int& status);

@@ -6,6 +6,7 @@
 #include "describe/operations/named_problems.hpp"
 #include "describe/text.hpp"
 #include "tool/command.hpp"
+#include "tool/explain_model.hpp"
 #include "tool/machine_options.hpp"
 #include "tool/report.hpp"
 #include "tool/request.hpp"
@@ -177,6 +178,12 @@ int run(const Arguments& arguments) {
         print_list(arguments.json);
         return exit_done;
     }
+    if (is_checkpoint(arguments.operation.name)) {
+        Report report;
+        explain_model(report, arguments.operation.name, arguments.machine, arguments.sizes);
+        report.print(arguments.json);
+        return exit_done;
+    }
     const auto& known = operations();
     const auto found = std::ranges::find(known, arguments.operation.name, &OperationInfo::name);
     if (found != known.end() && arguments.operation.options.empty() &&
@@ -232,8 +239,9 @@ int run(const Arguments& arguments) {
 
 void add_explain(CLI::App& app, int& status) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command =
-        app.add_subcommand("explain", "Segments, paths, cost, schedule and predicted limit of an operation or a derivative of one");
+    CLI::App* command = app.add_subcommand(
+        "explain",
+        "Segments, paths, cost, schedule and predicted limit of an operation or a derivative of one; layers and steps of a model");
     add_operation_arguments(*command, arguments->operation, true);
     command->add_flag("--print-text", arguments->print_text, "Only the canonical text (docs/text.md)");
     command->add_flag("--all", arguments->all, "All paths and nodes, however many");
@@ -248,6 +256,7 @@ void add_explain(CLI::App& app, int& status) {
         "  clebsch explain                                      what there is\n"
         "  clebsch explain convolution                          what an operation needs\n"
         "  clebsch explain nequix-main --measure\n"
+        "  clebsch explain nequix-mp-1.nqx                      a model: layers, steps, memory\n"
         "  clebsch explain nequix-main --derivative x,y,weights\n"
         "  clebsch explain --text my_operation.txt --print-text");
     command->callback([arguments, &status] { status = run(*arguments); });

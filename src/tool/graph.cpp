@@ -8,6 +8,7 @@
 #include "io/xyz.hpp"
 #include "tool/command.hpp"
 #include "tool/report.hpp"
+#include "tool/structures.hpp"
 
 namespace clebsch::tool {
 namespace {
@@ -17,27 +18,6 @@ struct Arguments {
     double cutoff = 0;
     bool json = false;
 };
-
-std::string periodic_text(const Structure& structure) {
-    std::string text;
-    for (int axis = 0; axis < 3; ++axis)
-        if (structure.periodic[static_cast<std::size_t>(axis)]) text += "abc"[axis];
-    return text.empty() ? "open" : text;
-}
-
-/// "O216 H432": species in the order of first appearance.
-std::string composition(const XyzFrame& frame) {
-    std::vector<std::pair<std::string, int>> counts;
-    for (const std::string& species : frame.species) {
-        const auto found = std::ranges::find(counts, species, &std::pair<std::string, int>::first);
-        if (found == counts.end()) counts.emplace_back(species, 1);
-        else ++found->second;
-    }
-    std::vector<std::string> words;
-    words.reserve(counts.size());
-    for (const auto& [species, count] : counts) words.push_back(species + std::to_string(count));
-    return joined(words, " ");
-}
 
 /// Degrees in at most 16 bins of equal width.
 void add_histogram(Report& report, const std::vector<std::int64_t>& histogram) {

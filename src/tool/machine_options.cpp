@@ -44,14 +44,15 @@ MeasuredPeaks MachineOptions::peaks(const ParallelFor& parallel_for) const {
                          parallel_for);
 }
 
-void add_machine_options(CLI::App& command, MachineOptions& options, bool dtype) {
+void add_machine_options(CLI::App& command, MachineOptions& options, bool dtype, bool peaks) {
     command.add_option("--threads", options.threads, "Threads (default: one per processor, or CLEBSCH_NUM_THREADS)")
         ->check(CLI::Range(1, 1024));
     command.add_option("--instruction-set", options.instruction_set, "baseline, avx2, avx512 or neon (default: the best here)");
-    command
-        .add_option("--copy-megabytes", options.copy_megabytes,
-                    "Size of the arrays whose copy is measured (default: larger than the last-level cache)")
-        ->check(CLI::Range(1, 1'000'000));
+    if (peaks)
+        command
+            .add_option("--copy-megabytes", options.copy_megabytes,
+                        "Size of the arrays whose copy is measured (default: larger than the last-level cache)")
+            ->check(CLI::Range(1, 1'000'000));
     if (dtype) command.add_option("--dtype", options.dtype, "float32 or float64")->capture_default_str();
 }
 

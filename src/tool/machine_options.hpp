@@ -34,7 +34,8 @@ struct MachineOptions {
     /// Measures them with these options.
     MeasuredPeaks peaks(const ParallelFor& parallel_for) const;
 };
-void add_machine_options(CLI::App& command, MachineOptions& options, bool dtype);
+/// `dtype`, `peaks`: whether the command has a choice of dtype, and measures peaks.
+void add_machine_options(CLI::App& command, MachineOptions& options, bool dtype, bool peaks = true);
 
 /// The pool that a subcommand runs on: the default one, or one of its own with as many threads as asked for.
 class Threads {

@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
         add_irreps(app, status);
         add_info(app, status);
         add_graph(app, status);
+        add_run(app, status);
         add_explain(app, status);
         add_check(app, status);
         add_bench(app, status);

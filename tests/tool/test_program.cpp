@@ -42,7 +42,7 @@ bool contains(const std::string& text, const std::string& words) { return text.f
 TEST_CASE("help exists for the program and every subcommand, with an example") {
     const ProgramResult all = run_program({"--help"});
     CHECK(all.exit_code == 0);
-    for (const std::string command : {"irreps", "info", "graph", "explain", "check", "bench", "md", "relax", "demo"}) {
+    for (const std::string command : {"irreps", "info", "graph", "run", "explain", "check", "bench", "md", "relax", "demo"}) {
         CAPTURE(command);
         CHECK(contains(all.out, command));
         const ProgramResult help = run_program({command, "--help"});

@@ -1,0 +1,16 @@
+#pragma once
+// What a checkpoint holds, and how its model runs here.
+#include <string>
+
+#include "tool/machine_options.hpp"
+
+namespace clebsch::tool {
+
+/// Whether `clebsch explain NAME` means a checkpoint: the file's ending.
+bool is_checkpoint(const std::string& name);
+
+/// Hyperparameters, keys of the file that the model does not use, layers with their parameters, steps of the program of energies and
+/// forces, and memory for intermediates.
+void explain_model(Report& report, const std::string& file, const MachineOptions& machine, const SizeOptions& sizes);
+
+}  // namespace clebsch::tool

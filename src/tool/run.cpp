@@ -1,0 +1,224 @@
+// clebsch run: energies, forces and stresses of structures from a published model.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "graph/neighbours.hpp"
+#include "model/potential.hpp"
+#include "model/potential_check.hpp"
+#include "tool/command.hpp"
+#include "tool/machine_options.hpp"
+#include "tool/progress.hpp"
+#include "tool/report.hpp"
+#include "tool/structures.hpp"
+#include "tool/verdicts.hpp"
+
+namespace clebsch::tool {
+namespace {
+
+struct Arguments {
+    std::string model, structure, out;
+    MachineOptions machine;
+    std::uint64_t seed = 1;
+    bool check = false, json = false;
+};
+
+constexpr std::int64_t most_shown = 32;  ///< atoms whose forces people see; files and JSON have all
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+Cell energy_cell(double value) { return {value, number(value, 12).text}; }
+
+std::string numbers_text(std::span<const double> values) {
+    std::string text;
+    char word[32];
+    for (const double value : values) {
+        std::snprintf(word, sizeof word, "%.17g", value);
+        text += (text.empty() ? "" : " ") + std::string(word);
+    }
+    return text;
+}
+
+/// The frame with the model's energy, forces and stress in the place of any it had.
+XyzFrame with_results(XyzFrame frame, const Energies& energies, const std::vector<double>& stress) {
+    std::erase_if(frame.columns, [](const XyzColumn& column) { return column.name == "forces" || column.name == "force"; });
+    std::erase_if(frame.info, [](const auto& item) {
+        return item.first == "energy" || item.first == "free_energy" || item.first == "stress" || item.first == "virial";
+    });
+    frame.columns.push_back({"forces", 3, energies.forces});
+    frame.info.emplace_back("energy", numbers_text(energies.energy));
+    if (!stress.empty()) frame.info.emplace_back("stress", numbers_text(stress));
+    if (!frame.comment.empty()) frame.info.emplace_back("comment", std::exchange(frame.comment, ""));
+    return frame;
+}
+
+class Run {
+ public:
+    explicit Run(const Arguments& arguments) : arguments_(arguments) {}
+
+    int run() {
+        const Clock::time_point start = Clock::now();
+        std::vector<XyzFrame> frames = read_structures(arguments_.structure);
+        const PotentialOptions options{
+            .dtype = arguments_.machine.type(), .threads = arguments_.machine.threads, .instruction_set = arguments_.machine.isa()};
+        Potential potential = Potential::load(arguments_.model, options);
+        report_.fact("model", "model", arguments_.model);
+        report_.fact("structure", "structure", arguments_.structure);
+        report_.fact("dtype", "dtype", to_text(options.dtype));
+        report_.fact("threads", "threads", Threads(arguments_.machine.threads).count());
+        report_.fact("seconds_to_ready", "ready after", {seconds_since(start), number(seconds_since(start) * 1e3).text + " ms"});
+        add_tables();
+        Energies energies;
+        for (std::size_t f = 0; f < frames.size(); ++f) {
+            progress_.now("frame " + std::to_string(f + 1) + " of " + std::to_string(frames.size()));
+            const std::vector<double> stress = evaluate(potential, frames[f], f, energies);
+            if (!arguments_.out.empty()) frames[f] = with_results(std::move(frames[f]), energies, stress);
+        }
+        report_.fact("workspace_bytes", "memory for intermediates", bytes(static_cast<double>(potential.workspace_bytes())));
+        if (hidden_ > 0) report_.note("... forces of " + std::to_string(hidden_) + " more atoms: --json or --out FILE has them");
+        if (!arguments_.out.empty()) {
+            write_file(arguments_.out, format_xyz(frames));
+            report_.fact("out", "written to", arguments_.out);
+        }
+        const bool passed = !arguments_.check || check(potential, frames);
+        report_.print(arguments_.json);
+        return passed ? exit_done : exit_check_failed;
+    }
+
+ private:
+    void add_tables() {
+        frames_ = &report_.table("frames", "energies (eV), forces (eV/A), stress (eV/A^3, positive: tension)",
+                                 {{"frame", "frame"},
+                                  {"composition", "composition", false},
+                                  {"periodic", "periodic", false},
+                                  {"atoms", "atoms"},
+                                  {"edges", "edges"},
+                                  {"energy", "energy"},
+                                  {"energy_per_atom", "per atom"},
+                                  {"largest_force", "largest force"},
+                                  {"stress_xx", "xx"},
+                                  {"stress_yy", "yy"},
+                                  {"stress_zz", "zz"},
+                                  {"stress_yz", "yz"},
+                                  {"stress_xz", "xz"},
+                                  {"stress_xy", "xy"},
+                                  {"neighbour_seconds", "neighbours"},
+                                  {"seconds", "model"},
+                                  {"microseconds_per_atom", "us/atom"}});
+        forces_ = &report_.table("forces", "forces (eV/A)",
+                                 {{"frame", "frame"},
+                                  {"atom", "atom"},
+                                  {"species", "", false},
+                                  {"x", "x"},
+                                  {"y", "y"},
+                                  {"z", "z"},
+                                  {"energy", "atom's energy (eV)"}});
+    }
+
+    /// Returns the stress; empty without a volume.
+    std::vector<double> evaluate(Potential& potential, const XyzFrame& frame, std::size_t f, Energies& energies) {
+        const std::vector<int> numbers = frame.atomic_numbers();
+        Clock::time_point start = Clock::now();
+        const Graph graph = build_graph(frame.structure, potential.cutoff());
+        const double neighbour_seconds = seconds_since(start);
+        start = Clock::now();
+        potential.evaluate(std::span(&frame.structure, 1), numbers, graph, energies);
+        const double seconds = seconds_since(start), atoms = static_cast<double>(numbers.size());
+        double most = 0;
+        for (std::size_t i = 0; i < energies.forces.size(); i += 3)
+            most = std::max(most, std::hypot(energies.forces[i], energies.forces[i + 1], energies.forces[i + 2]));
+        std::vector<double> stress;
+        if (const double size = volume(frame.structure); size > 0)
+            for (const double entry : energies.virial) stress.push_back(entry / size);
+        std::vector<Cell> row = {std::int64_t(f + 1),
+                                 composition(frame),
+                                 periodic_text(frame.structure),
+                                 graph.nodes,
+                                 graph.edges(),
+                                 energy_cell(energies.energy[0]),
+                                 numbers.empty() ? Cell() : number(energies.energy[0] / atoms, 8),
+                                 number(most, 5)};
+        for (const std::size_t entry : {0, 4, 8, 5, 2, 1}) row.push_back(stress.empty() ? Cell() : number(stress[entry], 5));
+        row.push_back({neighbour_seconds, number(neighbour_seconds * 1e3).text + " ms"});
+        row.push_back({seconds, number(seconds * 1e3).text + " ms"});
+        row.push_back(numbers.empty() ? Cell() : number(seconds / atoms * 1e6, 4));
+        frames_->row(std::move(row));
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+            if (!arguments_.json && ++shown_ > most_shown) {
+                ++hidden_;
+                continue;
+            }
+            std::vector<Cell> atom = {std::int64_t(f + 1), std::int64_t(i), i < frame.species.size() ? frame.species[i] : std::string()};
+            for (std::size_t k = 0; k < 3; ++k) atom.push_back(number(energies.forces[3 * i + k], 6));
+            atom.push_back(number(energies.atom_energy[i], 8));
+            forces_->row(std::move(atom));
+        }
+        return stress;
+    }
+
+    bool check(Potential& potential, const std::vector<XyzFrame>& frames) {
+        const bool single = arguments_.machine.type() == DType::float32;
+        std::optional<Potential> other;
+        if (single)
+            other = Potential::load(
+                arguments_.model,
+                {.dtype = DType::float64, .threads = arguments_.machine.threads, .instruction_set = arguments_.machine.isa()});
+        Potential& exact = single ? *other : potential;
+        Table& table = report_.table("checks", "checks in float64",
+                                     {{"frame", "frame"},
+                                      {"what", "what", false},
+                                      {"error", "error"},
+                                      {"bound", "bound"},
+                                      {"unit", "", false},
+                                      {"verdict", "verdict", false}});
+        Verdicts verdicts;
+        PotentialCheckOptions options;
+        for (std::size_t f = 0; f < frames.size(); ++f) {
+            options.seed = arguments_.seed + f;
+            options.progress = [&](int evaluation) {
+                progress_.now("checking frame " + std::to_string(f + 1) + ", evaluation " + std::to_string(evaluation));
+            };
+            for (const PotentialCheck& check :
+                 check_potential(exact, single ? &potential : nullptr, frames[f].structure, frames[f].atomic_numbers(), options))
+                table.row({std::int64_t(f + 1), check.what, scientific(check.error), scientific(check.bound), check.unit,
+                           Verdicts::word(verdicts.add(check.error, check.bound))});
+        }
+        report_.fact("passed", "check:", {verdicts.failed() == 0, verdicts.text()});
+        return verdicts.failed() == 0;
+    }
+
+    const Arguments& arguments_;
+    Report report_;
+    Progress progress_;
+    Table *frames_ = nullptr, *forces_ = nullptr;
+    std::int64_t shown_ = 0, hidden_ = 0;
+};
+
+}  // namespace
+
+void add_run(CLI::App& app, int& status) {
+    auto arguments = std::make_shared<Arguments>();
+    CLI::App* command = app.add_subcommand("run", "Energies, forces and stresses of structures from a published model");
+    command->add_option("model", arguments->model, "Checkpoint: a Nequix .nqx file")->required();
+    command->add_option("structure", arguments->structure, "Extended XYZ file; every frame is computed")->required();
+    command->add_option("--out", arguments->out, "Extended XYZ file to write: the frames with energy, forces and stress");
+    command->add_flag(
+        "--check", arguments->check,
+        "Also: finite differences, rotation, permutation, translation (float64), float32 beside float64; exit code 1 if one fails");
+    command->add_option("--seed", arguments->seed, "Of the directions and permutations of --check")->capture_default_str();
+    add_machine_options(*command, arguments->machine, true, /*peaks=*/false);
+    command->add_flag("--json", arguments->json, "For machines");
+    command->footer(
+        "Examples:\n"
+        "  clebsch run nequix-mp-1.nqx water.xyz\n"
+        "  clebsch run nequix-mp-1.nqx trajectory.xyz --out computed.xyz --threads 8\n"
+        "  clebsch run nequix-mp-1.nqx water.xyz --dtype float64 --check");
+    command->callback([arguments, &status] { status = Run(*arguments).run(); });
+}
+
+}  // namespace clebsch::tool
