@@ -12,6 +12,7 @@ import concurrent.futures
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,8 +49,15 @@ def fingerprint(commands: list[dict[str, str]], includes: dict[str, list[Path]])
     return digest.hexdigest()
 
 
-def check(source: str, build: Path) -> tuple[str, int, str]:
-    run = subprocess.run(["clang-tidy-14", "-p", build, "--quiet", source], cwd=ROOT, capture_output=True, text=True, check=False)
+def without_precompiled_headers(entries: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The compile commands without GCC's precompiled headers, which Clang cannot read; sources include what they use."""
+    return [e | {"command": re.sub(r"-include \S*cmake_pch\.hxx", "", e["command"])} for e in entries]
+
+
+def check(source: str, database: Path) -> tuple[str, int, str]:
+    run = subprocess.run(
+        ["clang-tidy-14", "-p", database, "--quiet", source], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     problems = "\n".join(line for line in run.stderr.splitlines() if not line.endswith("warnings generated."))
     return source, run.returncode, run.stdout + problems
 
@@ -57,7 +65,8 @@ def check(source: str, build: Path) -> tuple[str, int, str]:
 def main() -> int:
     build, sources = Path(sys.argv[1]).resolve(), sys.argv[2:]
     commands: dict[str, list[dict[str, str]]] = {}
-    for entry in json.loads((build / "compile_commands.json").read_text()):
+    entries = json.loads((build / "compile_commands.json").read_text())
+    for entry in entries:
         commands.setdefault(str(Path(entry["file"]).resolve().relative_to(ROOT)), []).append(entry)
     includes = recorded_includes(build)
     fresh = {}
@@ -66,9 +75,10 @@ def main() -> int:
     stamps = {source: STAMPS / source.replace("/", "_") for source in sources}
     todo = [s for s in sources if fresh[s] is None or not stamps[s].exists() or stamps[s].read_text() != fresh[s]]
     STAMPS.mkdir(parents=True, exist_ok=True)
+    (STAMPS / "compile_commands.json").write_text(json.dumps(without_precompiled_headers(entries)))
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for source, status, text in pool.map(lambda s: check(s, build), todo):
+        for source, status, text in pool.map(lambda s: check(s, STAMPS), todo):
             if status == 0:
                 stamps[source].write_text(fresh[source] or "")
             else:

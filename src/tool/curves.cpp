@@ -26,7 +26,12 @@ struct Axis {
         high = widen ? std::ceil(most / step) * step : most;
     }
     double at(double value) const { return begin + (value - low) / (high - low) * (end - begin); }
-    double first_tick() const { return std::ceil(low / step - 1e-9) * step; }
+    std::vector<double> ticks() const {
+        std::vector<double> out;
+        const auto first = static_cast<long>(std::ceil(low / step - 1e-6)), last = static_cast<long>(std::floor(high / step + 1e-6));
+        for (long i = first; i <= last; ++i) out.push_back(static_cast<double>(i) * step);
+        return out;
+    }
     std::string text(double value) const {
         const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 12);
         return formatted("%.*f", decimals, std::abs(value) < step / 2 ? 0.0 : value);
@@ -54,12 +59,12 @@ std::string curves_svg(const std::string& title, const std::string& subtitle, co
         const Axis up = vertical_axis(panel, top);
         const double bottom = top + panel_height;
         svg += svg_text(left, top - 9, panel.title, "font-weight=\"600\"");
-        for (double tick = up.first_tick(); tick <= up.high + 1e-6 * up.step; tick += up.step) {
+        for (const double tick : up.ticks()) {
             svg += formatted("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n", left, up.at(tick), right,
                              up.at(tick), svg_grid_colour);
             svg += svg_text(left - 8, up.at(tick) + 4, up.text(tick), "text-anchor=\"end\"");
         }
-        for (double tick = across.first_tick(); tick <= across.high + 1e-6 * across.step; tick += across.step) {
+        for (const double tick : across.ticks()) {
             svg += formatted("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n", across.at(tick), top,
                              across.at(tick), bottom, svg_grid_colour);
             svg += svg_text(across.at(tick), bottom + 16, across.text(tick), "text-anchor=\"middle\"");
