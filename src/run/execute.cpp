@@ -1,17 +1,12 @@
 // A launch: convert what is read several times, prepare the kernels, run the parts, add up what parts share.
+#include "run/execute.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 
-#include "run/workspace.hpp"
-
 namespace clebsch {
 namespace {
-
-std::int64_t value_at(const IndexBuffer& index, std::int64_t i) {
-    return index.type == IndexType::int32 ? std::int64_t{static_cast<const std::int32_t*>(index.data)[i]}
-                                          : static_cast<const std::int64_t*>(index.data)[i];
-}
 
 template <class T>
 void add_to(T* __restrict sum, const T* __restrict summand, std::int64_t size) {
@@ -26,77 +21,9 @@ class Launch {
     using Worker = WorkerState<T>;
 
  public:
-    Launch(const PlanData& plan, const Call& call, LaunchState<T>& launch) : plan_(plan), call_(call), launch_(launch) {}
-
-    void run(const ParallelFor& parallel_for) {
-        start(parallel_for);
-        std::atomic<std::int64_t> next{0};
-        for_each_task(parallel_for, launch_.workers, [&](std::int64_t w) {
-            Worker& worker = launch_.worker[w];
-            for (std::size_t o = 0; o < plan_.operands.size(); ++o) point_shared_input(o, worker);
-            for (std::int64_t part = next.fetch_add(1); part < launch_.parts; part = next.fetch_add(1)) run_part(part, worker);
-        });
-        for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
-            const OperandPlan& operand = plan_.operands[o];
-            if (!operand.output) continue;
-            if (launch_.operands[o].way == Way::partial) add_partial_sums(o, parallel_for);
-            if (operand.sorted && launch_.parts > 1) add_heads(o);
-        }
-    }
-
- private:
-    const PlanData& plan_;
-    const Call& call_;
-    LaunchState<T>& launch_;
-
-    std::int64_t part_begin(std::int64_t part) const { return launch_.borders[part]; }
-
-    void find_borders() const {
-        const std::int64_t quotient = launch_.rows / launch_.parts, remainder = launch_.rows % launch_.parts;
-        for (std::int64_t part = 0; part <= launch_.parts; ++part) {
-            const std::int64_t even = quotient * part + std::min(part, remainder);
-            launch_.borders[part] = even;
-            if (plan_.border_chain < 0 || part == 0 || part == launch_.parts) continue;
-            const std::int64_t before = row_of(plan_.border_chain, even - 1), end = even + quotient / 2;
-            for (std::int64_t i = even; i < end; ++i) {
-                if (row_of(plan_.border_chain, i) == before) continue;
-                launch_.borders[part] = i;
-                break;
-            }
-        }
-    }
-
-    std::int64_t row_of(int chain, std::int64_t row) const {
-        for (const int index : plan_.chains[static_cast<std::size_t>(chain)]) {
-            row = value_at(call_.indices[static_cast<std::size_t>(index)], row);
-            if (row < 0) return -1;
-        }
-        return row;
-    }
-
-    std::byte* stored_row(const State& state, std::int64_t row) const { return state.data + row * state.row_bytes; }
-    T* plain_row(const State& state, std::int64_t row) const { return reinterpret_cast<T*>(stored_row(state, row)); }
-
-    void zero_stored(std::size_t o, std::int64_t begin, std::int64_t end) const {
-        const State& state = launch_.operands[o];
-        const RowForm& form = plan_.operands[o].form;
-        const auto bytes = static_cast<std::size_t>(form.size) * size_of(form.dtype);
-        if (begin >= end || bytes == 0) return;
-        if (static_cast<std::size_t>(state.row_bytes) == bytes) {
-            std::memset(stored_row(state, begin), 0, bytes * static_cast<std::size_t>(end - begin));
-            return;
-        }
-        for (std::int64_t row = begin; row < end; ++row) std::memset(stored_row(state, row), 0, bytes);
-    }
-
-    void zero_own(T* row, const OperandPlan& operand, std::int64_t rows = 1) const {
-        if (operand.padded > 0) std::memset(static_cast<void*>(row), 0, static_cast<std::size_t>(operand.padded * rows) * sizeof(T));
-    }
-
-    // ---- before the parts
+    explicit Launch(Running<T>& running) : plan_(*running.plan), call_(running.call), launch_(running.state) {}
 
     void start(const ParallelFor& parallel_for) {
-        find_borders();
         for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
             const OperandPlan& operand = plan_.operands[o];
             State& state = launch_.operands[o];
@@ -117,7 +44,91 @@ class Launch {
             if (plan_.prepared_bytes[static_cast<std::size_t>(k)] > 0)
                 plan_.kernels[static_cast<std::size_t>(k)]->prepare(launch_.shared_rows, launch_.prepared[k]);
         });
+        for (int w = 0; w < launch_.division.workers; ++w) {
+            for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
+                point_shared_input(o, launch_.worker[w]);
+                launch_.worker[w].each[o] = {launch_.operands[o].data, 0};
+            }
+        }
     }
+
+    void start_part(std::int64_t part, Worker& worker) {
+        for (std::size_t o = 0; o < plan_.operands.size(); ++o) start_output(o, part, worker);
+    }
+
+    void run_rows(std::int64_t part, std::int64_t begin, std::int64_t end, Worker& worker) {
+        for (std::int64_t i = begin; i < end;) {
+            const int rows = collect(i, end, worker);
+            if (rows == 0) continue;
+            if (plan_.fetch) fetch(i, std::min(end, i + plan_.block_rows), worker);
+            for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
+                if (plan_.operands[o].output) point_output(o, part, rows, worker);
+                else point_input(o, rows, worker);
+            }
+            Block<T> block{.rows = rows, .inputs = worker.inputs, .outputs = worker.outputs, .scratch = worker.scratch};
+            for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
+                block.prepared = launch_.prepared[k];
+                plan_.kernels[k]->run(block);
+            }
+            for (std::size_t o = 0; o < plan_.operands.size(); ++o)
+                if (plan_.operands[o].output) finish_block(o, part, rows, worker);
+        }
+    }
+
+    void end_part(std::int64_t part, Worker& worker) {
+        for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
+            if (!plan_.operands[o].output || !plan_.operands[o].sorted) continue;
+            const State& state = launch_.operands[o];
+            const bool last = part + 1 == launch_.division.parts;
+            zero_stored(o, worker.runs[o].zeroed, last ? state.rows : state.before[part + 1] + 1);
+            finish_last_run(o, part, worker);
+        }
+    }
+
+    void finish(const ParallelFor& parallel_for) {
+        for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
+            const OperandPlan& operand = plan_.operands[o];
+            if (!operand.output) continue;
+            if (launch_.operands[o].way == Way::partial) add_partial_sums(o, parallel_for);
+            if (operand.sorted && launch_.division.parts > 1) add_heads(o);
+        }
+    }
+
+ private:
+    const PlanData& plan_;
+    const Call& call_;
+    LaunchState<T>& launch_;
+
+    std::int64_t part_begin(std::int64_t part) const { return launch_.division.borders[part]; }
+
+    std::int64_t row_of(int chain, std::int64_t row) const {
+        return row_through(call_.indices.data(), plan_.chains[static_cast<std::size_t>(chain)], row);
+    }
+
+    std::byte* stored_row(const State& state, std::int64_t row) const { return state.data + row * state.row_bytes; }
+    T* plain_row(const State& state, std::int64_t row) const { return reinterpret_cast<T*>(stored_row(state, row)); }
+    std::byte* each_row(std::size_t o, std::int64_t row, const Worker& worker) const {
+        return worker.each[o].data + (row - worker.each[o].first) * launch_.operands[o].row_bytes;
+    }
+
+    void zero_stored(std::size_t o, std::int64_t begin, std::int64_t end) const {
+        if (begin < end) zero_rows(o, stored_row(launch_.operands[o], begin), end - begin);
+    }
+    void zero_rows(std::size_t o, std::byte* row, std::int64_t rows) const {
+        const RowForm& form = plan_.operands[o].form;
+        const std::int64_t stride = launch_.operands[o].row_bytes;
+        const auto bytes = static_cast<std::size_t>(form.size) * size_of(form.dtype);
+        if (bytes == 0) return;
+        if (static_cast<std::size_t>(stride) == bytes) std::memset(row, 0, bytes * static_cast<std::size_t>(rows));
+        else
+            for (std::int64_t r = 0; r < rows; ++r) std::memset(row + r * stride, 0, bytes);
+    }
+
+    void zero_own(T* row, const OperandPlan& operand, std::int64_t rows = 1) const {
+        if (operand.padded > 0) std::memset(static_cast<void*>(row), 0, static_cast<std::size_t>(operand.padded * rows) * sizeof(T));
+    }
+
+    // ---- before the parts
 
     void convert_all(std::size_t o, const ParallelFor& parallel_for) {
         const OperandPlan& operand = plan_.operands[o];
@@ -132,7 +143,7 @@ class Launch {
 
     void find_last_rows(const OperandPlan& operand, State& state) const {
         state.before[0] = -1;
-        for (std::int64_t part = 0; part < launch_.parts; ++part) {
+        for (std::int64_t part = 0; part < launch_.division.parts; ++part) {
             state.before[part + 1] = state.before[part];
             for (std::int64_t i = part_begin(part + 1); i-- > part_begin(part);) {
                 const std::int64_t row = row_of(operand.chain, i);
@@ -149,43 +160,19 @@ class Launch {
         if (launch_.shared_rows[o] != nullptr) std::fill_n(worker.inputs[o], plan_.block_rows, launch_.shared_rows[o]);
     }
 
-    void run_part(std::int64_t part, Worker& worker) {
-        for (std::size_t o = 0; o < plan_.operands.size(); ++o) start_output(o, part, worker);
-        const std::int64_t end = part_begin(part + 1);
-        for (std::int64_t i = part_begin(part); i < end;) {
-            const int rows = collect(i, end, worker);
-            if (rows == 0) continue;
-            if (plan_.fetch) fetch(i, std::min(end, i + plan_.block_rows));
-            for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
-                if (plan_.operands[o].output) point_output(o, part, rows, worker);
-                else point_input(o, rows, worker);
-            }
-            Block<T> block{.rows = rows, .inputs = worker.inputs, .outputs = worker.outputs, .scratch = worker.scratch};
-            for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
-                block.prepared = launch_.prepared[k];
-                plan_.kernels[k]->run(block);
-            }
-            for (std::size_t o = 0; o < plan_.operands.size(); ++o)
-                if (plan_.operands[o].output) finish_block(o, part, rows, worker);
-        }
-        for (std::size_t o = 0; o < plan_.operands.size(); ++o)
-            if (plan_.operands[o].output && plan_.operands[o].sorted) finish_last_run(o, part, worker);
-    }
-
     /// Asks for the rows of the next block, so that their way through the caches overlaps with the arithmetic of this one: kernels read
     /// pieces of rows, which hardware does not foresee.
-    void fetch(std::int64_t begin, std::int64_t end) const {
+    void fetch(std::int64_t begin, std::int64_t end, const Worker& worker) const {
         if (begin >= end) return;
         for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
             const OperandPlan& operand = plan_.operands[o];
             if (operand.kind != Kind::each) continue;
-            const State& state = launch_.operands[o];
             const std::int64_t bytes = operand.form.size * static_cast<std::int64_t>(size_of(operand.form.dtype));
-            if (state.row_bytes == bytes) {
-                fetch_bytes(stored_row(state, begin), bytes * (end - begin));
+            if (launch_.operands[o].row_bytes == bytes) {
+                fetch_bytes(each_row(o, begin, worker), bytes * (end - begin));
                 continue;
             }
-            for (std::int64_t row = begin; row < end; ++row) fetch_bytes(stored_row(state, row), bytes);
+            for (std::int64_t row = begin; row < end; ++row) fetch_bytes(each_row(o, row, worker), bytes);
         }
     }
 
@@ -198,11 +185,10 @@ class Launch {
         const OperandPlan& operand = plan_.operands[o];
         State& state = launch_.operands[o];
         if (operand.output && operand.sorted) {
-            const bool last = part + 1 == launch_.parts;
-            zero_stored(o, state.before[part] + 1, last ? state.rows : state.before[part + 1] + 1);
             state.head_used[part] = 0;
             if (state.tail_row != nullptr) state.tail_row[part] = -1;
             worker.runs[o] = {};
+            worker.runs[o].zeroed = state.before[part] + 1;
         } else if (state.way == Way::partial) {
             if (part == 0 && state.first_in_place) zero_stored(o, 0, state.rows);
             else zero_own(state.own + part * state.rows * operand.padded, operand, state.rows);
@@ -223,7 +209,7 @@ class Launch {
             worker.iteration[rows] = i;
             if (missing != 0 && plan_.masked(missing)) {
                 for (std::size_t o = 0; o < plan_.operands.size(); ++o)
-                    if (plan_.operands[o].output && plan_.operands[o].kind == Kind::each) zero_stored(o, i, i + 1);
+                    if (plan_.operands[o].output && plan_.operands[o].kind == Kind::each) zero_rows(o, each_row(o, i, worker), 1);
                 continue;
             }
             ++rows;
@@ -235,8 +221,19 @@ class Launch {
         const OperandPlan& operand = plan_.operands[o];
         const State& state = launch_.operands[o];
         if (operand.kind == Kind::shared) return;
-        const std::int64_t* numbers = operand.kind == Kind::each ? worker.iteration : worker.chain_rows[operand.chain];
         const T** pointers = worker.inputs[o];
+        if (operand.kind == Kind::each) {
+            for (int r = 0; r < rows; ++r) {
+                const std::byte* stored = each_row(o, worker.iteration[r], worker);
+                pointers[r] = reinterpret_cast<const T*>(stored);
+                if (state.way == Way::stored) continue;
+                T* staged = worker.staging[o] + r * operand.padded;
+                load_row(operand.form, stored, staged);
+                pointers[r] = staged;
+            }
+            return;
+        }
+        const std::int64_t* numbers = worker.chain_rows[operand.chain];
         for (int r = 0; r < rows; ++r) {
             const std::int64_t row = numbers[r];
             if (row < 0) {
@@ -261,7 +258,8 @@ class Launch {
         T** pointers = worker.outputs[o];
         if (operand.kind == Kind::each) {
             for (int r = 0; r < rows; ++r) {
-                pointers[r] = state.way == Way::stored ? plain_row(state, worker.iteration[r]) : worker.staging[o] + r * operand.padded;
+                pointers[r] = state.way == Way::stored ? reinterpret_cast<T*>(each_row(o, worker.iteration[r], worker))
+                                                       : worker.staging[o] + r * operand.padded;
                 for (const Range& range : operand.zeroed) std::fill(pointers[r] + range.begin, pointers[r] + range.end, T{0});
             }
             return;
@@ -289,6 +287,8 @@ class Launch {
             if (row != run.row) {
                 if (state.way == Way::staged && !seen) store_run(o, part, run);
                 run.row = row;
+                zero_stored(o, run.zeroed, row + 1);
+                run.zeroed = std::max(run.zeroed, row + 1);
                 if (row == state.before[part]) {  // the part before has begun this row
                     run.numbers = state.heads + part * operand.padded;
                     state.head_used[part] = 1;
@@ -322,7 +322,7 @@ class Launch {
         if (state.way != Way::staged) return;
         T** pointers = worker.outputs[o];
         if (operand.kind == Kind::each) {
-            for (int r = 0; r < rows; ++r) store_row(operand.form, pointers[r], stored_row(state, worker.iteration[r]));
+            for (int r = 0; r < rows; ++r) store_row(operand.form, pointers[r], each_row(o, worker.iteration[r], worker));
             return;
         }
         // Runs that ended inside the block; the last one goes on.
@@ -336,7 +336,7 @@ class Launch {
         const State& state = launch_.operands[o];
         const typename Worker::Run& run = worker.runs[o];
         if (state.way != Way::staged || run.numbers == nullptr || is_head(state, operand, part, run.numbers)) return;
-        if (launch_.parts == 1) return store_run(o, part, run);
+        if (launch_.division.parts == 1) return store_run(o, part, run);
         std::copy_n(run.numbers, operand.padded, state.tails + part * operand.padded);
         state.tail_row[part] = run.row;
     }
@@ -347,7 +347,7 @@ class Launch {
         const OperandPlan& operand = plan_.operands[o];
         const State& state = launch_.operands[o];
         typename Worker::Run open;  // staged rows: a sum that the next part's head may still add to
-        for (std::int64_t part = 0; part < launch_.parts; ++part) {
+        for (std::int64_t part = 0; part < launch_.division.parts; ++part) {
             T* head = state.heads + part * operand.padded;
             const std::int64_t row = state.before[part];
             if (state.head_used[part] != 0) {
@@ -372,14 +372,14 @@ class Launch {
         const OperandPlan& operand = plan_.operands[o];
         const State& state = launch_.operands[o];
         const std::int64_t size = operand.form.size;
-        if (size == 0 || (state.first_in_place && launch_.parts == 1)) return;
+        if (size == 0 || (state.first_in_place && launch_.division.parts == 1)) return;
         const auto own_row = [&](std::int64_t part, std::int64_t row) { return state.own + (part * state.rows + row) * operand.padded; };
         constexpr std::int64_t chunk = 8192;  // numbers a task adds up
         if (state.first_in_place && size >= 2 * chunk) {
             const std::int64_t pieces = (size + chunk - 1) / chunk;
             for_each_task(parallel_for, state.rows * pieces, [&](std::int64_t task) {
                 const std::int64_t row = task / pieces, begin = task % pieces * chunk;
-                for (std::int64_t part = 1; part < launch_.parts; ++part)
+                for (std::int64_t part = 1; part < launch_.division.parts; ++part)
                     add_to(plain_row(state, row) + begin, own_row(part, row) + begin, std::min(chunk, size - begin));
             });
             return;
@@ -388,7 +388,7 @@ class Launch {
         for_each_task(parallel_for, (state.rows + rows_each - 1) / rows_each, [&](std::int64_t task) {
             for (std::int64_t row = task * rows_each; row < std::min(state.rows, (task + 1) * rows_each); ++row) {
                 T* sum = state.first_in_place ? plain_row(state, row) : own_row(0, row);
-                for (std::int64_t part = 1; part < launch_.parts; ++part) add_to(sum, own_row(part, row), size);
+                for (std::int64_t part = 1; part < launch_.division.parts; ++part) add_to(sum, own_row(part, row), size);
                 if (!state.first_in_place) store_row(operand.form, sum, stored_row(state, row));
             }
         });
@@ -398,11 +398,59 @@ class Launch {
 }  // namespace
 
 template <class T>
-void execute(const PlanData& plan, const Call& call, LaunchState<T>& state, const ParallelFor& parallel_for) {
-    Launch<T>(plan, call, state).run(parallel_for);
+void start(Running<T>& running, const ParallelFor& parallel_for) {
+    Launch<T>(running).start(parallel_for);
+}
+template <class T>
+void start_part(Running<T>& running, std::int64_t part, int worker) {
+    Launch<T>(running).start_part(part, running.state.worker[worker]);
+}
+template <class T>
+void see_each(Running<T>& running, std::size_t operand, int worker, void* data, std::int64_t first) {
+    running.state.worker[worker].each[operand] = {static_cast<std::byte*>(data), first};
+}
+template <class T>
+void run_rows(Running<T>& running, std::int64_t part, int worker, std::int64_t begin, std::int64_t end) {
+    Launch<T>(running).run_rows(part, begin, end, running.state.worker[worker]);
+}
+template <class T>
+void end_part(Running<T>& running, std::int64_t part, int worker) {
+    Launch<T>(running).end_part(part, running.state.worker[worker]);
+}
+template <class T>
+void finish(Running<T>& running, const ParallelFor& parallel_for) {
+    Launch<T>(running).finish(parallel_for);
 }
 
-template void execute(const PlanData&, const Call&, LaunchState<float>&, const ParallelFor&);
-template void execute(const PlanData&, const Call&, LaunchState<double>&, const ParallelFor&);
+template <class T>
+void execute(Running<T>& running, const ParallelFor& parallel_for) {
+    const Division& division = running.state.division;
+    start(running, parallel_for);
+    std::atomic<std::int64_t> next{0};
+    for_each_task(parallel_for, division.workers, [&](std::int64_t w) {
+        const int worker = static_cast<int>(w);
+        for (std::int64_t part = next.fetch_add(1); part < division.parts; part = next.fetch_add(1)) {
+            start_part(running, part, worker);
+            run_rows(running, part, worker, division.borders[part], division.borders[part + 1]);
+            end_part(running, part, worker);
+        }
+    });
+    finish(running, parallel_for);
+}
+
+template void start(Running<float>&, const ParallelFor&);
+template void start(Running<double>&, const ParallelFor&);
+template void start_part(Running<float>&, std::int64_t, int);
+template void start_part(Running<double>&, std::int64_t, int);
+template void see_each(Running<float>&, std::size_t, int, void*, std::int64_t);
+template void see_each(Running<double>&, std::size_t, int, void*, std::int64_t);
+template void run_rows(Running<float>&, std::int64_t, int, std::int64_t, std::int64_t);
+template void run_rows(Running<double>&, std::int64_t, int, std::int64_t, std::int64_t);
+template void end_part(Running<float>&, std::int64_t, int);
+template void end_part(Running<double>&, std::int64_t, int);
+template void finish(Running<float>&, const ParallelFor&);
+template void finish(Running<double>&, const ParallelFor&);
+template void execute(Running<float>&, const ParallelFor&);
+template void execute(Running<double>&, const ParallelFor&);
 
 }  // namespace clebsch

@@ -4,6 +4,7 @@
 
 #include "run/program_step.hpp"
 #include "schedule/lanes.hpp"
+#include "schedule/program_groups.hpp"
 
 namespace clebsch {
 namespace {
@@ -39,23 +40,21 @@ class LanesStep final : public ProgramStep {
         return code_.estimate().multiply_adds * static_cast<double>(space_ < 0 ? 1 : rows[at(space_)]);
     }
 
-    std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const override {
-        return array_bytes() + static_cast<std::size_t>(workers(rows[at(space_)], threads)) * scratch_bytes();
+    PartCosts costs(std::span<const std::int64_t>) const override {
+        PartCosts costs;
+        for (const std::int64_t size : sizes_) costs.numbers_per_row += static_cast<double>(size);
+        costs.work_per_row = code_.estimate().multiply_adds + work_of_function * code_.functions() + costs.numbers_per_row;
+        return costs;
     }
+    std::size_t scratch_bytes() const override { return array_bytes() + at(code_.slots()) * slot_bytes_; }
 
-    void launch(const StepCall& call) const override {
-        if (compute_ == DType::float64) run(call, double_);
-        else run(call, float_);
+    void run(const GroupLaunch& launch, std::byte*, const Chunk& chunk) const override {
+        if (compute_ == DType::float64) run_chunk(launch, chunk, double_);
+        else run_chunk(launch, chunk, float_);
     }
 
  private:
-    static constexpr std::int64_t rows_per_task = 2048;
-
-    static std::int64_t workers(std::int64_t rows, int threads) {
-        return std::clamp<std::int64_t>((rows + rows_per_task - 1) / rows_per_task, 1, std::max(1, threads));
-    }
     std::size_t array_bytes() const { return round_up(code_.arrays().size() * sizeof(LanesArray<double>), 64); }
-    std::size_t scratch_bytes() const { return at(code_.slots()) * slot_bytes_; }
     bool is_stored(int value) const { return std::ranges::find(code_.stored(), value) != code_.stored().end(); }
 
     std::vector<int> with(bool stored) const {
@@ -66,12 +65,13 @@ class LanesStep final : public ProgramStep {
     }
 
     template <class T>
-    void run(const StepCall& call, void (*run_tape)(const LanesTape&, const LanesArray<T>*, T*, std::int64_t, std::int64_t)) const {
-        const std::int64_t rows = call.rows[space_];
-        if (rows == 0) return;
-        auto* arrays = reinterpret_cast<LanesArray<T>*>(call.workspace);
+    void run_chunk(const GroupLaunch& launch, const Chunk& chunk,
+                   void (*run_tape)(const LanesTape&, const LanesArray<T>*, T*, std::int64_t, std::int64_t)) const {
+        if (chunk.begin == chunk.end) return;
+        std::byte* const scratch = launch.division.scratch[chunk.worker];
+        auto* arrays = reinterpret_cast<LanesArray<T>*>(scratch);
         for (std::size_t i = 0; i < sizes_.size(); ++i) {
-            const Buffer& buffer = call.values[code_.arrays()[i]];
+            const Buffer& buffer = chunk.values[code_.arrays()[i]];
             new (arrays + i) LanesArray<T>{static_cast<T*>(buffer.data),
                                            buffer.row_stride == 0 ? sizes_[i] : buffer.row_stride,
                                            buffer.rows,
@@ -79,15 +79,7 @@ class LanesStep final : public ProgramStep {
                                            nullptr,
                                            false};
         }
-        const LanesTape tape = code_.tape();
-        const std::int64_t count = workers(rows, call.parallel_for->run == nullptr ? 1 : call.parallel_for->threads);
-        std::byte* const scratch = call.workspace + array_bytes();
-        // Each worker takes every count-th range, with a scratch of its own.
-        for_each_task(*call.parallel_for, count, [&](std::int64_t worker) {
-            for (std::int64_t begin = worker * rows_per_task; begin < rows; begin += count * rows_per_task)
-                run_tape(tape, arrays, reinterpret_cast<T*>(scratch + static_cast<std::size_t>(worker) * scratch_bytes()), begin,
-                         std::min(rows, begin + rows_per_task));
-        });
+        run_tape(code_.tape(), arrays, reinterpret_cast<T*>(scratch + array_bytes()), 0, chunk.end - chunk.begin);
     }
 
     LanesCode code_;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "run/execute.hpp"
 #include "run/plan_data.hpp"
 #include "run/realigned.hpp"
 #include "run/workspace.hpp"
@@ -189,10 +190,24 @@ void check_call(const Data& plan, const Call& call) {
     }
 }
 
+/// Lays out everything of a launch by itself.
+template <class T>
+LaunchState<T> arrange_alone(const Data& plan, std::span<const std::int64_t> rows, int threads, Arena& arena) {
+    Division division{.rows = rows[0], .parts = count_parts(part_costs(plan, rows), rows[0])};
+    division.workers = static_cast<int>(std::clamp<std::int64_t>(threads, 1, division.parts));
+    division.borders = arena.take<std::int64_t>(division.parts + 1);
+    division.scratch = arena.take<std::byte*>(division.workers);
+    for (int w = 0; w < division.workers; ++w) {
+        std::byte* scratch = arena.take<std::byte>(static_cast<std::int64_t>(plan.scratch_bytes));
+        if (!arena.measuring()) division.scratch[w] = scratch;
+    }
+    return arrange<T>(plan, rows, division, arena);
+}
+
 template <class T>
 std::size_t measure(const Data& plan, std::span<const std::int64_t> rows, int threads) {
     Arena arena;
-    arrange<T>(plan, rows, threads, arena);
+    arrange_alone<T>(plan, rows, threads, arena);
     return arena.used() + Arena::alignment;  // so that any address can be aligned
 }
 
@@ -205,8 +220,11 @@ void launch_as(const Data& plan, const Call& call, Workspace workspace, int thre
              (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
     const auto address = reinterpret_cast<std::uintptr_t>(workspace.data);
     Arena arena(static_cast<std::byte*>(workspace.data) + (Arena::alignment - address % Arena::alignment) % Arena::alignment);
-    LaunchState<T> state = arrange<T>(plan, call.rows, threads, arena);
-    execute(plan, call, state, parallel_for);
+    Running<T> running{.plan = &plan, .call = call, .state = arrange_alone<T>(plan, call.rows, threads, arena)};
+    const auto border = static_cast<std::size_t>(std::max(0, plan.border_chain));
+    find_borders(running.state.division, call.indices.data(),
+                 plan.border_chain < 0 ? std::span<const int>() : std::span<const int>(plan.chains[border]));
+    execute(running, parallel_for);
 }
 
 std::string way_text(const OperandPlan& operand, DType compute) {
@@ -256,6 +274,7 @@ const Polynomial& PolynomialPlan::polynomial() const { return data_->polynomial;
 const std::vector<std::string>& PolynomialPlan::spaces() const { return data_->spaces; }
 const std::vector<DType>& PolynomialPlan::dtypes() const { return data_->dtypes; }
 DType PolynomialPlan::compute() const { return data_->compute; }
+const PlanData& PolynomialPlan::data() const { return *data_; }
 
 std::size_t PolynomialPlan::workspace_bytes(std::span<const std::int64_t> rows, int threads) const {
     check_rows(*data_, rows);

@@ -56,6 +56,8 @@ class PolynomialPlan {
     /// Segments, kernels with the paths they took and why, how operands are staged.
     std::string explain() const;
 
+    const PlanData& data() const;  ///< for programs, which run polynomials in turns (run/execute.hpp)
+
  private:
     std::unique_ptr<const PlanData> data_;
 };

@@ -28,15 +28,14 @@ std::int64_t lowest_offset(const Life& life, const std::vector<Life>& placed) {
 
 }  // namespace
 
-ProgramMemory plan_memory(const StepRequest& request, const std::vector<std::unique_ptr<ProgramStep>>& steps,
-                          const std::vector<bool>& intermediate) {
+ProgramMemory plan_memory(const StepRequest& request, std::span<const ValueUse> uses, const std::vector<bool>& placed) {
     const auto& values = request.program->values;
     const std::size_t spaces = request.spaces->size();
     std::vector<Life> lives(values.size());
-    for (std::size_t s = 0; s < steps.size(); ++s) {
-        for (const int value : steps[s]->writes())
-            lives[static_cast<std::size_t>(value)].first = lives[static_cast<std::size_t>(value)].last = static_cast<int>(s);
-        for (const int value : steps[s]->reads()) lives[static_cast<std::size_t>(value)].last = static_cast<int>(s);
+    for (std::size_t u = 0; u < uses.size(); ++u) {
+        for (const int value : uses[u].writes)
+            lives[static_cast<std::size_t>(value)].first = lives[static_cast<std::size_t>(value)].last = static_cast<int>(u);
+        for (const int value : uses[u].reads) lives[static_cast<std::size_t>(value)].last = static_cast<int>(u);
     }
     ProgramMemory memory;
     memory.places.resize(values.size());
@@ -44,7 +43,7 @@ ProgramMemory plan_memory(const StepRequest& request, const std::vector<std::uni
     memory.total_bytes.assign(spaces + 1, 0);
     std::vector<std::vector<Life>> by_space(spaces + 1);
     for (std::size_t v = 0; v < values.size(); ++v) {
-        if (!intermediate[v] || lives[v].first < 0) continue;
+        if (!placed[v] || lives[v].first < 0) continue;
         const auto element = static_cast<std::int64_t>(size_of(request.dtypes[v]));
         const int space = request.space_of(values[v].space);
         const std::int64_t size = values[v].size();
@@ -59,13 +58,13 @@ ProgramMemory plan_memory(const StepRequest& request, const std::vector<std::uni
     }
     for (std::size_t space = 0; space <= spaces; ++space) {
         std::ranges::stable_sort(by_space[space], std::greater<>{}, &Life::bytes);
-        std::vector<Life> placed;
+        std::vector<Life> done;
         for (Life life : by_space[space]) {
-            life.offset = lowest_offset(life, placed);
+            life.offset = lowest_offset(life, done);
             memory.places[static_cast<std::size_t>(life.value)].offset = life.offset;
             memory.peak_bytes[space] = std::max(memory.peak_bytes[space], life.offset + life.bytes);
             memory.total_bytes[space] += life.bytes;
-            placed.insert(std::ranges::upper_bound(placed, life.offset, {}, &Life::offset), life);
+            done.insert(std::ranges::upper_bound(done, life.offset, {}, &Life::offset), life);
         }
     }
     return memory;

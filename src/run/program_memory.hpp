@@ -2,7 +2,6 @@
 // Where the intermediates of a program lie. Decided once, for any number of rows. Internal to run/.
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -31,9 +30,12 @@ struct ProgramMemory {
     static std::int64_t padded(std::int64_t rows) { return (rows + 15) / 16 * 16; }
 };
 
-/// A value lives from the step that writes it to the last one that reads it. Longest rows are placed first, each at the lowest free place.
-/// `intermediate[v]`: value v is no array of the call.
-ProgramMemory plan_memory(const StepRequest& request, const std::vector<std::unique_ptr<ProgramStep>>& steps,
-                          const std::vector<bool>& intermediate);
+/// What one of several things that run one after another (groups, or the steps of a group) does with values.
+struct ValueUse {
+    std::vector<int> reads, writes;
+};
+/// A value lives from the use that writes it to the last one that reads it. Longest rows are placed first, each at the lowest free place.
+/// `placed[v]`: value v is to have memory.
+ProgramMemory plan_memory(const StepRequest& request, std::span<const ValueUse> uses, const std::vector<bool>& placed);
 
 }  // namespace clebsch

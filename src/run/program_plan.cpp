@@ -8,6 +8,8 @@
 #include "run/program_memory.hpp"
 #include "run/program_step.hpp"
 #include "run/realigned.hpp"
+#include "run/step_group.hpp"
+#include "schedule/program_groups.hpp"
 #include "schedule/program_order.hpp"
 
 namespace clebsch {
@@ -45,7 +47,9 @@ struct ProgramPlan::Data {
     std::vector<int> argument_spaces;
     std::vector<int> argument_values;  ///< positions in program.values
     std::vector<int> index_from, index_to;
-    std::vector<std::unique_ptr<ProgramStep>> steps;
+    std::vector<StepGroup> groups;
+    std::vector<std::string> group_texts;  ///< for explain: what is computed again
+    std::string kept_text;
     ProgramMemory memory;
     std::vector<DType> value_dtypes;
 
@@ -68,7 +72,7 @@ struct ProgramPlan::Data {
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const {
         check_rows(rows);
         std::size_t step_bytes = 0;
-        for (const auto& step : steps) step_bytes = std::max(step_bytes, step->workspace_bytes(rows, threads));
+        for (const StepGroup& group : groups) step_bytes = std::max(step_bytes, group.workspace_bytes(rows, threads));
         std::size_t sum = 64 + table_bytes();
         if (__builtin_add_overflow(sum, memory.bytes(rows), &sum) || __builtin_add_overflow(sum, step_bytes, &sum) ||
             sum > (std::size_t{1} << 63))
@@ -98,7 +102,6 @@ struct ProgramPlan::Data {
     void run(const Call& call, const Workspace& workspace, const ParallelFor& parallel_for) const {
         // Tables, then the regions of intermediates, then what the running step has for itself.
         auto* const begin = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(workspace.data), 64));
-        auto* const end = static_cast<std::byte*>(workspace.data) + workspace.bytes;
         auto* const values = reinterpret_cast<Buffer*>(begin);
         auto* const regions = reinterpret_cast<std::size_t*>(begin + round_up(program.values.size() * sizeof(Buffer), 64));
         std::byte* const intermediates = begin + table_bytes();
@@ -115,23 +118,23 @@ struct ProgramPlan::Data {
             new (values + v) Buffer(buffer);
         }
         for (std::size_t i = 0; i < argument_values.size(); ++i) values[argument_values[i]] = call.buffers[i];
+        for (const StepGroup& group : groups) group.describe_inside(values);
 
         std::byte* const own = intermediates + round_up(memory.bytes(call.rows), 64);
-        StepCall step_call{.values = values,
-                           .indices = call.indices.data(),
-                           .rows = call.rows.data(),
-                           .workspace = own,
-                           .workspace_bytes = static_cast<std::size_t>(end - own),
-                           .parallel_for = &parallel_for};
-        for (const auto& step : steps) step->launch(step_call);
+        for (const StepGroup& group : groups) group.launch(values, call.indices.data(), call.rows, own, parallel_for);
     }
+
+    /// Steps of all groups, conversions of arguments before and after them, and where values lie.
+    void make_groups(const StepRequest& request, const TiledProgram& tiled, const std::vector<std::vector<NodeGroup>>& tiles,
+                     const std::vector<std::pair<int, int>>& copies, std::int64_t chunk_rows);
+    void explain_values(const TiledProgram& tiled);
 };
 
 namespace {
 
 /// Functions and tapes want arrays of the compute type: adds a copy for every argument that one of them touches and that is stored
 /// otherwise, and lets all nodes use it. Returns pairs (argument, copy).
-std::vector<std::pair<int, int>> add_copies(Program& program, const std::vector<NodeGroup>& groups, std::vector<DType>& dtypes,
+std::vector<std::pair<int, int>> add_copies(Program& program, const std::vector<std::vector<NodeGroup>>& tiles, std::vector<DType>& dtypes,
                                             DType compute) {
     std::vector<int> copy(program.values.size(), -1);
     std::vector<std::pair<int, int>> pairs;
@@ -144,14 +147,16 @@ std::vector<std::pair<int, int>> add_copies(Program& program, const std::vector<
         program.values.push_back(std::move(other));
         dtypes.push_back(compute);
     };
-    for (const NodeGroup& group : groups) {
-        for (const int n : group.nodes) {
-            const Node& node = program.nodes[at(n)];
-            if (const auto* function = std::get_if<FunctionNode>(&node)) {
-                need(function->input);
-                need(function->output);
-            } else if (group.lanes) {
-                for (const int value : std::get<PolynomialNode>(node).arguments) need(value);
+    for (const std::vector<NodeGroup>& tile : tiles) {
+        for (const NodeGroup& group : tile) {
+            for (const int n : group.nodes) {
+                const Node& node = program.nodes[at(n)];
+                if (const auto* function = std::get_if<FunctionNode>(&node)) {
+                    need(function->input);
+                    need(function->output);
+                } else if (group.lanes) {
+                    for (const int value : std::get<PolynomialNode>(node).arguments) need(value);
+                }
             }
         }
     }
@@ -170,6 +175,85 @@ std::vector<std::pair<int, int>> add_copies(Program& program, const std::vector<
 }
 
 }  // namespace
+
+void ProgramPlan::Data::make_groups(const StepRequest& request, const TiledProgram& tiled, const std::vector<std::vector<NodeGroup>>& tiles,
+                                    const std::vector<std::pair<int, int>>& copies, std::int64_t chunk_rows) {
+    std::vector<int> group_spaces;
+    std::vector<std::vector<std::unique_ptr<ProgramStep>>> steps;
+    const auto add_conversion = [&](int from, int to) {
+        group_spaces.push_back(request.space_of(program.values[at(from)].space));
+        steps.emplace_back();
+        steps.back().push_back(make_conversion_step(request, from, to));
+        group_texts.emplace_back();
+    };
+    const auto is_input = [&](int value) { return std::ranges::find(program.inputs, value) != program.inputs.end(); };
+    for (const auto& [argument, copy] : copies)
+        if (is_input(argument)) add_conversion(argument, copy);
+    for (std::size_t t = 0; t < tiles.size(); ++t) {
+        group_spaces.push_back(request.space_of(tiled.groups[t].space));
+        steps.emplace_back();
+        for (const NodeGroup& group : tiles[t]) {
+            const Node& first = program.nodes[at(group.nodes[0])];
+            if (group.lanes) {
+                std::vector<const Node*> nodes;
+                for (const int n : group.nodes) nodes.push_back(&program.nodes[at(n)]);
+                steps.back().push_back(make_lanes_step(request, nodes, group.stored));
+            } else if (const auto* polynomial = std::get_if<PolynomialNode>(&first)) {
+                steps.back().push_back(make_polynomial_step(request, *polynomial));
+            } else {
+                steps.back().push_back(make_function_step(request, std::get<FunctionNode>(first)));
+            }
+        }
+        std::string again;
+        for (const int value : tiled.groups[t].again) again += (again.empty() ? "" : ", ") + program.values[at(value)].name;
+        group_texts.push_back(again.empty() ? "" : "    computed here and not kept: " + again + "\n");
+    }
+    for (const auto& [argument, copy] : copies)
+        if (!is_input(argument)) add_conversion(copy, argument);
+
+    // Inside a group is what no other one touches.
+    constexpr int nowhere = -1, several = -2;
+    std::vector<int> home(program.values.size(), nowhere);
+    for (std::size_t g = 0; g < steps.size(); ++g) {
+        const auto meet = [&](const std::vector<int>& values) {
+            for (const int value : values)
+                home[at(value)] = home[at(value)] == nowhere || home[at(value)] == static_cast<int>(g) ? static_cast<int>(g) : several;
+        };
+        for (const auto& step : steps[g]) {
+            meet(step->reads());
+            meet(step->writes());
+        }
+    }
+    for (const int value : argument_values) home[at(value)] = several;
+    std::vector<bool> placed(program.values.size(), false);
+    std::vector<ValueUse> uses;
+    for (std::size_t g = 0; g < steps.size(); ++g) {
+        std::vector<bool> inside(program.values.size(), false);
+        for (std::size_t v = 0; v < inside.size(); ++v)
+            inside[v] =
+                home[v] == static_cast<int>(g) && group_spaces[g] >= 0 && request.space_of(program.values[v].space) == group_spaces[g];
+        groups.emplace_back(request, group_spaces[g], std::move(steps[g]), inside, chunk_rows);
+        uses.push_back(groups.back().use());
+        for (std::size_t v = 0; v < inside.size(); ++v)
+            if (home[v] == several || (home[v] == static_cast<int>(g) && !inside[v])) placed[v] = true;
+    }
+    for (const int value : argument_values) placed[at(value)] = false;
+    memory = plan_memory(request, uses, placed);
+}
+
+void ProgramPlan::Data::explain_values(const TiledProgram& tiled) {
+    std::vector<std::string> lists(spaces.size() + 1);
+    for (const int value : tiled.kept) {
+        const Value& kept = program.values[at(value)];
+        const std::size_t space =
+            kept.space.empty() ? spaces.size() : at(static_cast<int>(std::ranges::find(spaces, kept.space) - spaces.begin()));
+        lists[space] += (lists[space].empty() ? "" : ", ") + kept.name + " (" + std::to_string(kept.size()) + ")";
+    }
+    for (std::size_t s = 0; s < lists.size(); ++s)
+        if (!lists[s].empty())
+            kept_text += "kept for other groups, numbers per row of " + (s < spaces.size() ? named(spaces[s]) : "shared values") + ": " +
+                         lists[s] + "\n";
+}
 
 ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) {
     validate(program);
@@ -190,6 +274,9 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
     if (data->compute != DType::float32 && data->compute != DType::float64)
         fail(std::string("expected float32 or float64 as the compute type, got ") + to_text(data->compute));
 
+    const bool fuse = options.fuse && options.family.empty();
+    TiledProgram tiled = tile_program(data->program, fuse);
+    data->program = std::move(tiled.program);
     StepRequest request{.program = &data->program,
                         .spaces = &data->spaces,
                         .dtypes = {},
@@ -212,33 +299,16 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
         data->index_to.push_back(request.space_of(index.to));
     }
 
-    std::vector<NodeGroup> groups = order_nodes(data->program, options.fuse && options.family.empty());
-    const auto copies = add_copies(data->program, groups, request.dtypes, data->compute);
-    for (NodeGroup& group : groups)
-        for (int& value : group.stored)
-            for (const auto& [argument, copy] : copies)
-                if (value == argument) value = copy;
-    const auto is_input = [&](int value) { return std::ranges::find(data->program.inputs, value) != data->program.inputs.end(); };
-    for (const auto& [argument, copy] : copies)
-        if (is_input(argument)) data->steps.push_back(make_conversion_step(request, argument, copy));
-    for (const NodeGroup& group : groups) {
-        const Node& first = data->program.nodes[at(group.nodes[0])];
-        if (group.lanes) {
-            std::vector<const Node*> nodes;
-            for (const int n : group.nodes) nodes.push_back(&data->program.nodes[at(n)]);
-            data->steps.push_back(make_lanes_step(request, nodes, group.stored));
-        } else if (const auto* polynomial = std::get_if<PolynomialNode>(&first)) {
-            data->steps.push_back(make_polynomial_step(request, *polynomial));
-        } else {
-            data->steps.push_back(make_function_step(request, std::get<FunctionNode>(first)));
-        }
-    }
-    for (const auto& [argument, copy] : copies)
-        if (!is_input(argument)) data->steps.push_back(make_conversion_step(request, copy, argument));
-
-    std::vector<bool> intermediate(data->program.values.size(), true);
-    for (const int value : data->argument_values) intermediate[at(value)] = false;
-    data->memory = plan_memory(request, data->steps, intermediate);
+    std::vector<std::vector<NodeGroup>> tiles;
+    for (const TileGroup& tile : tiled.groups) tiles.push_back(order_nodes(data->program, tile.nodes, fuse));
+    const auto copies = add_copies(data->program, tiles, request.dtypes, data->compute);
+    for (std::vector<NodeGroup>& tile : tiles)
+        for (NodeGroup& group : tile)
+            for (int& value : group.stored)
+                for (const auto& [argument, copy] : copies)
+                    if (value == argument) value = copy;
+    data->make_groups(request, tiled, tiles, copies, options.chunk_rows);
+    data->explain_values(tiled);
     data->value_dtypes = request.dtypes;
     data_ = std::move(data);
 }
@@ -272,7 +342,7 @@ Work ProgramPlan::work(std::span<const std::int64_t> rows) const {
     data.check_rows(rows);
     const auto rows_of = [&](int space) { return space < 0 ? 1.0 : static_cast<double>(rows[at(space)]); };
     Work work;
-    for (const auto& step : data.steps) work.multiply_adds += step->multiply_adds(rows);
+    for (const StepGroup& group : data.groups) work.multiply_adds += group.multiply_adds(rows);
     for (std::size_t i = 0; i < data.arguments.size(); ++i)
         work.bytes +=
             rows_of(data.argument_spaces[i]) * static_cast<double>(data.arguments[i].size()) * static_cast<double>(size_of(data.dtypes[i]));
@@ -282,18 +352,24 @@ Work ProgramPlan::work(std::span<const std::int64_t> rows) const {
 
 std::string ProgramPlan::explain() const {
     const Data& data = *data_;
-    std::string text = "program: " + std::to_string(data.steps.size()) + " steps, arithmetic in " + to_text(data.compute) + ", " +
-                       to_text(data.isa) + "\n";
+    std::size_t steps = 0;
+    for (const StepGroup& group : data.groups) steps += group.steps().size();
+    std::string text = "program: " + std::to_string(steps) + " steps in " + std::to_string(data.groups.size()) + " groups, arithmetic in " +
+                       to_text(data.compute) + ", " + to_text(data.isa) + "\n";
     for (std::size_t s = 0; s <= data.spaces.size(); ++s) {
         if (data.memory.total_bytes[s] == 0) continue;
         text += "intermediates per row of " + (s < data.spaces.size() ? named(data.spaces[s]) : "shared values") + ": " +
                 std::to_string(data.memory.peak_bytes[s]) + " bytes at once, " + std::to_string(data.memory.total_bytes[s]) + " in all\n";
     }
-    for (std::size_t s = 0; s < data.steps.size(); ++s) {
-        std::string step = data.steps[s]->explain();
-        if (!step.empty() && step.back() == '\n') step.pop_back();
-        for (std::size_t i = step.find('\n'); i != std::string::npos; i = step.find('\n', i + 1)) step.insert(i + 1, "    ");
-        text += "step " + std::to_string(s) + ": " + step + "\n";
+    text += data.kept_text;
+    for (std::size_t g = 0, s = 0; g < data.groups.size(); ++g) {
+        text += "group " + std::to_string(g) + ": " + data.groups[g].explain() + data.group_texts[g];
+        for (const auto& part : data.groups[g].steps()) {
+            std::string step = part->explain();
+            if (!step.empty() && step.back() == '\n') step.pop_back();
+            for (std::size_t i = step.find('\n'); i != std::string::npos; i = step.find('\n', i + 1)) step.insert(i + 1, "    ");
+            text += "step " + std::to_string(s++) + ": " + step + "\n";
+        }
     }
     return text;
 }

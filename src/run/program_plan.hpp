@@ -21,7 +21,8 @@ struct ProgramOptions {
     std::optional<DType> compute = {};  ///< float32 or float64, also of intermediates; default: float64 if every array is, else float32
     std::optional<InstructionSet> instruction_set = {};  ///< default: default_instruction_set()
     std::string family = {};                             ///< the only kernel family asked before `general`; empty: all
-    bool fuse = true;                                    ///< run neighbouring nodes with few numbers per row as one step
+    bool fuse = true;             ///< run nodes together, a few rows at a time, and those with few numbers per row as one step
+    std::int64_t chunk_rows = 0;  ///< rows of a chunk of nodes that run together; 0: as many as stay in the cache (run/step_group.hpp)
 };
 
 /// Row spaces of a program: `from` and `to` of its indices, then the spaces of its values, then the iteration spaces of its polynomials,
@@ -54,7 +55,8 @@ class ProgramPlan {
     /// Of a launch over these rows: multiply-adds of all steps, arrays of the call.
     Work work(std::span<const std::int64_t> rows) const;
 
-    /// Steps in order, what each runs, and the bytes of intermediates per row of every space.
+    /// Groups of steps in order, what each runs, what exists for a chunk of rows only, what is computed again, and the bytes of
+    /// intermediates per row of every space.
     std::string explain() const;
 
  private:

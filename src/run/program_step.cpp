@@ -6,8 +6,11 @@
 #include <type_traits>
 
 #include "base/error.hpp"
+#include "run/execute.hpp"
 #include "run/kernels/functions.hpp"
+#include "run/plan_data.hpp"
 #include "run/stage.hpp"
+#include "schedule/program_groups.hpp"
 
 namespace clebsch {
 namespace {
@@ -40,30 +43,100 @@ class PolynomialStep final : public ProgramStep {
     std::vector<int> reads() const override { return with_role(Role::input); }
     std::vector<int> writes() const override { return with_role(Role::output); }
 
-    std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const override {
-        return with_own_rows(rows, [&](std::span<const std::int64_t> own) { return table_bytes() + plan_.workspace_bytes(own, threads); });
+    PartCosts costs(std::span<const std::int64_t> rows) const override {
+        return with_own_rows(rows, [&](std::span<const std::int64_t> own) { return part_costs(plan_.data(), own); });
+    }
+    std::size_t scratch_bytes() const override { return plan_.data().scratch_bytes; }
+    std::size_t state_bytes(std::span<const std::int64_t> rows, const Division& division) const override {
+        Arena arena;
+        with_own_rows(rows, [&](std::span<const std::int64_t> own) { return lay_out(own, division, arena); });
+        return arena.used();
     }
     double multiply_adds(std::span<const std::int64_t> rows) const override {
         return with_own_rows(rows, [&](std::span<const std::int64_t> own) { return plan_.work(own).multiply_adds; });
     }
+    SortedOutput sorted_output() const override {
+        const PlanData& data = plan_.data();
+        SortedOutput result;
+        for (const OperandPlan& operand : data.operands) {
+            if (!operand.output || !operand.sorted || operand.form.size <= result.numbers) continue;
+            result.numbers = operand.form.size;
+            result.chain.clear();
+            for (const int index : data.chains[at(operand.chain)]) result.chain.push_back(indices_[at(index)]);
+        }
+        return result;
+    }
 
-    void launch(const StepCall& call) const override {
-        auto* buffers = reinterpret_cast<Buffer*>(call.workspace);
-        auto* indices = reinterpret_cast<IndexBuffer*>(buffers + values_.size());
-        auto* rows = reinterpret_cast<std::int64_t*>(indices + indices_.size());
-        for (std::size_t i = 0; i < values_.size(); ++i) new (buffers + i) Buffer(call.values[values_[i]]);
-        for (std::size_t i = 0; i < indices_.size(); ++i) new (indices + i) IndexBuffer(call.indices[indices_[i]]);
-        for (std::size_t i = 0; i < spaces_.size(); ++i) rows[i] = rows_of(spaces_[i], call.rows);
-        const Call own{.buffers = {buffers, values_.size()},
-                       .indices = {indices, indices_.size()},
-                       .rows = {rows, spaces_.size()},
-                       .indices_checked = true};
-        plan_.launch(own, {call.workspace + table_bytes(), call.workspace_bytes - table_bytes()}, *call.parallel_for);
+    void start(const GroupLaunch& launch, std::byte* state) const override {
+        Arena arena(state);
+        std::array<std::int64_t, most_spaces> own{};
+        for (std::size_t i = 0; i < spaces_.size(); ++i) own[i] = rows_of(spaces_[i], launch.rows);
+        const Layout layout = lay_out({own.data(), spaces_.size()}, launch.division, arena);
+        for (std::size_t i = 0; i < values_.size(); ++i) new (layout.buffers + i) Buffer(launch.values[values_[i]]);
+        for (std::size_t i = 0; i < indices_.size(); ++i) new (layout.indices + i) IndexBuffer(launch.indices[indices_[i]]);
+        std::copy_n(own.begin(), spaces_.size(), layout.rows);
+        const Call call{.buffers = {layout.buffers, values_.size()},
+                        .indices = {layout.indices, indices_.size()},
+                        .rows = {layout.rows, spaces_.size()},
+                        .indices_checked = true};
+        const auto begin = [&]<class T>(T /*type*/) {
+            auto* running = new (state) Running<T>{.plan = &plan_.data(), .call = call, .state = {}};
+            running->state = arrange<T>(plan_.data(), call.rows, launch.division, arena);
+            clebsch::start(*running, *launch.parallel_for);
+        };
+        if (is_double()) begin(double{});
+        else begin(float{});
+    }
+    void start_part(std::byte* state, std::int64_t part, int worker) const override {
+        if (is_double()) clebsch::start_part(running<double>(state), part, worker);
+        else clebsch::start_part(running<float>(state), part, worker);
+    }
+    void run(const GroupLaunch&, std::byte* state, const Chunk& chunk) const override {
+        if (is_double()) run_chunk(running<double>(state), chunk);
+        else run_chunk(running<float>(state), chunk);
+    }
+    void end_part(std::byte* state, std::int64_t part, int worker) const override {
+        if (is_double()) clebsch::end_part(running<double>(state), part, worker);
+        else clebsch::end_part(running<float>(state), part, worker);
+    }
+    void finish(const GroupLaunch& launch, std::byte* state) const override {
+        if (is_double()) clebsch::finish(running<double>(state), *launch.parallel_for);
+        else clebsch::finish(running<float>(state), *launch.parallel_for);
     }
 
     std::string explain() const override { return results_ + " = polynomial of " + arguments_ + "\n" + plan_.explain(); }
 
  private:
+    struct Layout {
+        Buffer* buffers;
+        IndexBuffer* indices;
+        std::int64_t* rows;
+    };
+    /// Everything in `state`; the running launch comes first.
+    Layout lay_out(std::span<const std::int64_t> own, const Division& division, Arena& arena) const {
+        arena.take(1, std::max(sizeof(Running<float>), sizeof(Running<double>)));
+        const Layout layout{arena.take<Buffer>(static_cast<std::int64_t>(values_.size())),
+                            arena.take<IndexBuffer>(static_cast<std::int64_t>(indices_.size())),
+                            arena.take<std::int64_t>(static_cast<std::int64_t>(spaces_.size()))};
+        if (!arena.measuring()) return layout;
+        if (is_double()) arrange<double>(plan_.data(), own, division, arena);
+        else arrange<float>(plan_.data(), own, division, arena);
+        return layout;
+    }
+
+    bool is_double() const { return plan_.compute() == DType::float64; }
+    template <class T>
+    static Running<T>& running(std::byte* state) {
+        return *std::launder(reinterpret_cast<Running<T>*>(state));
+    }
+    template <class T>
+    void run_chunk(Running<T>& running, const Chunk& chunk) const {
+        for (std::size_t o = 0; o < values_.size(); ++o)
+            if (plan_.data().operands[o].kind == OperandPlan::Kind::each)
+                see_each(running, o, chunk.worker, chunk.values[values_[o]].data, chunk.begin);
+        run_rows(running, chunk.part, chunk.worker, chunk.begin, chunk.end);
+    }
+
     /// Calls f with the rows of the polynomial's own spaces. A launch comes here too, so nothing is allocated.
     template <class F>
     std::invoke_result_t<F, std::span<const std::int64_t>> with_own_rows(std::span<const std::int64_t> rows, F f) const {
@@ -88,18 +161,11 @@ class PolynomialStep final : public ProgramStep {
         return result;
     }
 
-    std::size_t table_bytes() const {
-        return round_up(values_.size() * sizeof(Buffer) + indices_.size() * sizeof(IndexBuffer) + spaces_.size() * sizeof(std::int64_t),
-                        64);
-    }
-
     PolynomialPlan plan_;
     std::vector<int> values_, indices_, spaces_;
     std::string results_, arguments_;
 };
 
-/// Steps that treat every row by itself: rows are divided into chunks of a fixed size, so that results do not depend on the number of
-/// threads.
 class FunctionStep final : public ProgramStep {
  public:
     FunctionStep(const StepRequest& request, const FunctionNode& node)
@@ -114,33 +180,29 @@ class FunctionStep final : public ProgramStep {
 
     std::vector<int> reads() const override { return {node_.input}; }
     std::vector<int> writes() const override { return {node_.output}; }
-    std::size_t workspace_bytes(std::span<const std::int64_t>, int) const override { return 0; }
+    PartCosts costs(std::span<const std::int64_t>) const override {
+        const auto numbers = static_cast<double>(size_);
+        return {.work_per_row = (work_of_function + 2) * numbers, .numbers_per_row = 2 * numbers, .sums = 0, .least_rows = 1};
+    }
     std::string explain() const override { return text_; }
 
-    void launch(const StepCall& call) const override {
-        if (compute_ == DType::float64) run(call, double_);
-        else run(call, float_);
+    void run(const GroupLaunch&, std::byte*, const Chunk& chunk) const override {
+        if (compute_ == DType::float64) run_chunk(chunk, double_);
+        else run_chunk(chunk, float_);
     }
 
  private:
     template <class T>
-    void run(const StepCall& call, void (*apply)(const FunctionCode&, const T*, T*, std::int64_t)) const {
-        const Buffer &in = call.values[node_.input], &out = call.values[node_.output];
-        if (size_ == 0 || in.rows == 0) return;
+    void run_chunk(const Chunk& chunk, void (*apply)(const FunctionCode&, const T*, T*, std::int64_t)) const {
+        const Buffer &in = chunk.values[node_.input], &out = chunk.values[node_.output];
+        if (size_ == 0) return;
         const std::int64_t in_stride = in.row_stride == 0 ? size_ : in.row_stride,
                            out_stride = out.row_stride == 0 ? size_ : out.row_stride;
-        const bool flat = in_stride == size_ && out_stride == size_;
-        const std::int64_t rows = flat ? 1 : in.rows, count = flat ? in.rows * size_ : size_;
-        const std::int64_t numbers = 8192;  // of a task: enough to outweigh handing it over
-        const std::int64_t pieces = (count + numbers - 1) / numbers, rows_per_task = std::max<std::int64_t>(1, numbers / count);
         const FunctionCode code = code_of(node_.function);
         const auto* x = static_cast<const T*>(in.data);
         auto* y = static_cast<T*>(out.data);
-        for_each_task(*call.parallel_for, (rows + rows_per_task - 1) / rows_per_task * pieces, [&](std::int64_t task) {
-            const std::int64_t piece = task % pieces * numbers, first = task / pieces * rows_per_task;
-            for (std::int64_t r = first; r < std::min(rows, first + rows_per_task); ++r)
-                apply(code, x + r * in_stride + piece, y + r * out_stride + piece, std::min(numbers, count - piece));
-        });
+        if (in_stride == size_ && out_stride == size_) return apply(code, x, y, size_ * in.rows);
+        for (std::int64_t r = 0; r < in.rows; ++r) apply(code, x + r * in_stride, y + r * out_stride, size_);
     }
 
     FunctionNode node_;
@@ -165,32 +227,30 @@ class ConversionStep final : public ProgramStep {
 
     std::vector<int> reads() const override { return {from_}; }
     std::vector<int> writes() const override { return {to_}; }
-    std::size_t workspace_bytes(std::span<const std::int64_t>, int) const override { return 0; }
+    PartCosts costs(std::span<const std::int64_t>) const override {
+        const auto numbers = static_cast<double>(form_.size);
+        return {.work_per_row = 2 * numbers, .numbers_per_row = 2 * numbers, .sums = 0, .least_rows = 1};
+    }
     std::string explain() const override { return text_; }
 
-    void launch(const StepCall& call) const override {
-        if (compute_ == DType::float64) run<double>(call);
-        else run<float>(call);
+    void run(const GroupLaunch&, std::byte*, const Chunk& chunk) const override {
+        if (compute_ == DType::float64) convert<double>(chunk);
+        else convert<float>(chunk);
     }
 
  private:
     template <class T>
-    void run(const StepCall& call) const {
-        const Buffer &in = call.values[from_], &out = call.values[to_];
+    void convert(const Chunk& chunk) const {
+        const Buffer &in = chunk.values[from_], &out = chunk.values[to_];
         const auto bytes = [&](const Buffer& buffer) {
             return (buffer.row_stride == 0 ? form_.size : buffer.row_stride) * static_cast<std::int64_t>(size_of(buffer.dtype));
         };
-        const auto* from = static_cast<const std::byte*>(in.data);
-        auto* to = static_cast<std::byte*>(out.data);
-        const std::int64_t rows = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, form_.size));
-        for_each_task(*call.parallel_for, (in.rows + rows - 1) / rows, [&](std::int64_t task) {
-            for (std::int64_t r = task * rows; r < std::min(in.rows, (task + 1) * rows); ++r) {
-                const std::byte* source = from + r * bytes(in);
-                std::byte* target = to + r * bytes(out);
-                if (to_stored_) store_row(form_, reinterpret_cast<const T*>(source), target);
-                else load_row(form_, source, reinterpret_cast<T*>(target));
-            }
-        });
+        for (std::int64_t r = 0; r < in.rows; ++r) {
+            const std::byte* source = static_cast<const std::byte*>(in.data) + r * bytes(in);
+            std::byte* target = static_cast<std::byte*>(out.data) + r * bytes(out);
+            if (to_stored_) store_row(form_, reinterpret_cast<const T*>(source), target);
+            else load_row(form_, source, reinterpret_cast<T*>(target));
+        }
     }
 
     int from_, to_;

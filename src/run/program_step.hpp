@@ -11,27 +11,49 @@
 #include "run/call.hpp"
 #include "run/plan.hpp"
 #include "run/threads.hpp"
+#include "run/workspace.hpp"
 
 namespace clebsch {
 
-/// What a step sees of a launch. All arrays are those of the whole program.
-struct StepCall {
-    const Buffer* values = nullptr;        ///< [values]
+/// What all steps of a group share during a launch. All arrays are those of the whole program.
+struct GroupLaunch {
+    const Buffer* values = nullptr;        ///< [values]; without data where a value exists only in chunks
     const IndexBuffer* indices = nullptr;  ///< [indices], checked
     const std::int64_t* rows = nullptr;    ///< [spaces]
-    std::byte* workspace = nullptr;        ///< 64-byte aligned, workspace_bytes() long
-    std::size_t workspace_bytes = 0;
+    Division division;
     const ParallelFor* parallel_for = nullptr;
 };
 
-/// Immutable.
+/// A range of iteration rows of one part, in the hands of one worker.
+struct Chunk {
+    /// [values]: those of the iteration's own rows are these rows only, `begin` first; all others are whole.
+    const Buffer* values = nullptr;
+    std::int64_t begin = 0, end = 0, part = 0;
+    int worker = 0;
+};
+
+/// Immutable. A launch is: start; then for every part, by one worker, start_part, run for chunk after chunk, end_part; then finish. `state`
+/// is memory of this launch, 64-byte aligned.
 class ProgramStep {
  public:
     virtual ~ProgramStep() = default;
     virtual std::vector<int> reads() const = 0;  ///< values, in any order
     virtual std::vector<int> writes() const = 0;
-    virtual std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const = 0;
-    virtual void launch(const StepCall& call) const = 0;
+    virtual PartCosts costs(std::span<const std::int64_t> rows) const = 0;
+    virtual std::size_t scratch_bytes() const { return 0; }  ///< of a worker, for the time of `run`
+    virtual std::size_t state_bytes(std::span<const std::int64_t> /*rows*/, const Division& /*division*/) const { return 0; }
+    virtual void start(const GroupLaunch& /*launch*/, std::byte* /*state*/) const {}
+    virtual void start_part(std::byte* /*state*/, std::int64_t /*part*/, int /*worker*/) const {}
+    virtual void run(const GroupLaunch& launch, std::byte* state, const Chunk& chunk) const = 0;
+    virtual void end_part(std::byte* /*state*/, std::int64_t /*part*/, int /*worker*/) const {}
+    virtual void finish(const GroupLaunch& /*launch*/, std::byte* /*state*/) const {}
+
+    /// The largest output summed through sorted indices: parts had better begin where its row changes.
+    struct SortedOutput {
+        std::int64_t numbers = 0;
+        std::vector<int> chain;  ///< indices of the program, first applied first
+    };
+    virtual SortedOutput sorted_output() const { return {}; }
     virtual double multiply_adds(std::span<const std::int64_t> /*rows*/) const { return 0; }  ///< functions are not counted
     virtual std::string explain() const = 0;                                                  ///< lines
 };

@@ -13,23 +13,9 @@ namespace {
 constexpr double work_of_a_part = 3e5;
 constexpr std::int64_t most_parts = 64;
 /// Parts with sums of their own cost their zeroing and adding up; few enough that this stays a small share of the traffic.
-constexpr std::int64_t most_parts_with_sums = 8;
+constexpr std::int64_t most_parts_with_sums = 16;
 constexpr double share_of_sums = 0.1;
-
-std::int64_t count_parts(const PlanData& plan, std::span<const std::int64_t> rows) {
-    const std::int64_t total = rows[0];
-    const double least = std::max(work_of_a_part / std::max(plan.work_per_row, 1.0), static_cast<double>(plan.block_rows));
-    std::int64_t parts = std::clamp(static_cast<std::int64_t>(static_cast<double>(total) / least), std::int64_t{1}, most_parts);
-    double traffic = 0, sums = 0;
-    for (const OperandPlan& operand : plan.operands) {
-        traffic += static_cast<double>(operand.form.size) * static_cast<double>(total);
-        if (operand.output && operand.kind != OperandPlan::Kind::each && !operand.sorted)
-            sums += 3 * static_cast<double>(operand.form.size) *
-                    (operand.space < 0 ? 1.0 : static_cast<double>(rows[static_cast<std::size_t>(operand.space)]));
-    }
-    if (sums > 0) parts = std::min({parts, most_parts_with_sums, static_cast<std::int64_t>(std::max(1.0, share_of_sums * traffic / sums))});
-    return parts;
-}
+constexpr double multiply_adds_of_a_number = 8;  ///< that take as long as moving it
 
 /// Such inputs are converted as a whole, once.
 bool read_several_times(const OperandPlan& operand, std::int64_t operand_rows, std::int64_t iteration_rows) {
@@ -42,7 +28,63 @@ std::int64_t checked_product(std::int64_t a, std::int64_t b) {
     return product;
 }
 
+std::int64_t value_at(const IndexBuffer& index, std::int64_t i) {
+    return index.type == IndexType::int32 ? std::int64_t{static_cast<const std::int32_t*>(index.data)[i]}
+                                          : static_cast<const std::int64_t*>(index.data)[i];
+}
+
 }  // namespace
+
+void PartCosts::add(const PartCosts& other) {
+    work_per_row += other.work_per_row;
+    numbers_per_row += other.numbers_per_row;
+    sums += other.sums;
+    least_rows = std::max(least_rows, other.least_rows);
+}
+
+PartCosts part_costs(const PlanData& plan, std::span<const std::int64_t> rows) {
+    PartCosts costs{.work_per_row = plan.work_per_row, .numbers_per_row = 0, .sums = 0, .least_rows = plan.block_rows};
+    for (const OperandPlan& operand : plan.operands) {
+        const auto size = static_cast<double>(operand.form.size);
+        costs.numbers_per_row += size;
+        if (operand.output && operand.kind != OperandPlan::Kind::each && !operand.sorted)
+            costs.sums += size * (operand.space < 0 ? 1.0 : static_cast<double>(rows[static_cast<std::size_t>(operand.space)]));
+    }
+    return costs;
+}
+
+std::int64_t count_parts(const PartCosts& costs, std::int64_t rows) {
+    const auto total = static_cast<double>(rows);
+    const double least = std::max(work_of_a_part / std::max(costs.work_per_row, 1.0), static_cast<double>(costs.least_rows));
+    const std::int64_t parts = std::clamp(static_cast<std::int64_t>(total / least), std::int64_t{1}, most_parts);
+    if (costs.sums <= 0) return parts;
+    // A sum is zeroed, read and written.
+    const double time = total * (costs.numbers_per_row + costs.work_per_row / multiply_adds_of_a_number);
+    return std::min({parts, most_parts_with_sums, static_cast<std::int64_t>(std::max(1.0, share_of_sums * time / (3 * costs.sums)))});
+}
+
+std::int64_t row_through(const IndexBuffer* indices, std::span<const int> chain, std::int64_t row) {
+    for (const int index : chain) {
+        row = value_at(indices[index], row);
+        if (row < 0) return -1;
+    }
+    return row;
+}
+
+void find_borders(const Division& division, const IndexBuffer* indices, std::span<const int> chain) {
+    const std::int64_t quotient = division.rows / division.parts, remainder = division.rows % division.parts;
+    for (std::int64_t part = 0; part <= division.parts; ++part) {
+        const std::int64_t even = quotient * part + std::min(part, remainder);
+        division.borders[part] = even;
+        if (chain.empty() || part == 0 || part == division.parts) continue;
+        const std::int64_t before = row_through(indices, chain, even - 1), end = even + quotient / 2;
+        for (std::int64_t i = even; i < end; ++i) {
+            if (row_through(indices, chain, i) == before) continue;
+            division.borders[part] = i;
+            break;
+        }
+    }
+}
 
 std::byte* Arena::take(std::int64_t count, std::size_t bytes) {
     const auto size = static_cast<std::uint64_t>(checked_product(count, static_cast<std::int64_t>(bytes)));
@@ -54,14 +96,11 @@ std::byte* Arena::take(std::int64_t count, std::size_t bytes) {
 }
 
 template <class T>
-LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows, int threads, Arena& arena) {
+LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows, const Division& division, Arena& arena) {
     using State = OperandState<T>;
     const auto operands = static_cast<std::int64_t>(plan.operands.size());
     LaunchState<T> launch;
-    launch.rows = rows[0];
-    launch.parts = count_parts(plan, rows);
-    launch.workers = static_cast<int>(std::clamp<std::int64_t>(threads, 1, launch.parts));
-    launch.borders = arena.take<std::int64_t>(launch.parts + 1);
+    launch.division = division;
     launch.operands = arena.take<State>(operands);
     launch.shared_rows = arena.take<const T*>(operands);
     launch.prepared = arena.take<std::byte*>(static_cast<std::int64_t>(plan.kernels.size()));
@@ -73,24 +112,24 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
         state.rows = operand.space < 0 ? 1 : rows[static_cast<std::size_t>(operand.space)];
         if (!operand.output) {
             if (!operand.plain)
-                state.way = read_several_times(operand, state.rows, launch.rows) ? State::Way::staged_whole : State::Way::staged;
+                state.way = read_several_times(operand, state.rows, division.rows) ? State::Way::staged_whole : State::Way::staged;
             if (state.way == State::Way::staged_whole) state.own = arena.take<T>(checked_product(state.rows, operand.padded));
         } else if (operand.kind == OperandPlan::Kind::each) {
             if (!operand.plain) state.way = State::Way::staged;
         } else if (operand.sorted) {
             if (!operand.plain) state.way = State::Way::staged;
-            state.before = arena.take<std::int64_t>(launch.parts + 1);
-            state.head_used = arena.take<std::uint8_t>(launch.parts);
-            if (launch.parts > 1) state.heads = arena.take<T>(checked_product(launch.parts, operand.padded));
+            state.before = arena.take<std::int64_t>(division.parts + 1);
+            state.head_used = arena.take<std::uint8_t>(division.parts);
+            if (division.parts > 1) state.heads = arena.take<T>(checked_product(division.parts, operand.padded));
             if (!operand.plain) {
-                state.tails = arena.take<T>(checked_product(launch.parts, operand.padded));
-                state.tail_row = arena.take<std::int64_t>(launch.parts);
+                state.tails = arena.take<T>(checked_product(division.parts, operand.padded));
+                state.tail_row = arena.take<std::int64_t>(division.parts);
             }
         } else {
             state.way = State::Way::partial;
             state.first_in_place = operand.plain;
-            if (launch.parts > 1 || !operand.plain)
-                state.own = arena.take<T>(checked_product(checked_product(launch.parts, state.rows), operand.padded));
+            if (division.parts > 1 || !operand.plain)
+                state.own = arena.take<T>(checked_product(checked_product(division.parts, state.rows), operand.padded));
         }
         if (!arena.measuring()) new (launch.operands + o) State(state);
     }
@@ -101,13 +140,14 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
     if (plan.partly_masked) launch.zero = arena.take<T>(widest);
 
     using Worker = WorkerState<T>;
-    launch.worker = arena.take<Worker>(launch.workers);
-    for (int w = 0; w < launch.workers; ++w) {
+    launch.worker = arena.take<Worker>(division.workers);
+    for (int w = 0; w < division.workers; ++w) {
         Worker worker;
         worker.inputs = arena.take<const T**>(operands);
         worker.outputs = arena.take<T**>(operands);
         worker.staging = arena.take<T*>(operands);
         worker.runs = arena.take<typename Worker::Run>(operands);
+        worker.each = arena.take<typename Worker::EachRows>(operands);
         worker.iteration = arena.take<std::int64_t>(plan.block_rows);
         const auto chains = static_cast<std::int64_t>(plan.chains.size());
         worker.chain_rows = arena.take<std::int64_t*>(chains);
@@ -120,22 +160,23 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
             T** pointers = arena.take<T*>(plan.block_rows);
             const std::int64_t operand_rows = operand.space < 0 ? 1 : rows[static_cast<std::size_t>(operand.space)];
             const bool staged = !operand.plain && (operand.output ? operand.kind == OperandPlan::Kind::each || operand.sorted
-                                                                  : !read_several_times(operand, operand_rows, launch.rows));
+                                                                  : !read_several_times(operand, operand_rows, division.rows));
             T* staging = staged ? arena.take<T>(checked_product(plan.block_rows + 1, operand.padded)) : nullptr;
             if (arena.measuring()) continue;
             worker.inputs[o] = operand.output ? nullptr : const_cast<const T**>(pointers);
             worker.outputs[o] = operand.output ? pointers : nullptr;
             worker.staging[o] = staging;
             new (worker.runs + o) typename Worker::Run();
+            new (worker.each + o) typename Worker::EachRows();
         }
         if (plan.partly_masked) worker.discard = arena.take<T>(widest);
-        worker.scratch = arena.take<std::byte>(static_cast<std::int64_t>(plan.scratch_bytes));
+        if (!arena.measuring()) worker.scratch = division.scratch[w];
         if (!arena.measuring()) new (launch.worker + w) Worker(worker);
     }
     return launch;
 }
 
-template LaunchState<float> arrange(const PlanData&, std::span<const std::int64_t>, int, Arena&);
-template LaunchState<double> arrange(const PlanData&, std::span<const std::int64_t>, int, Arena&);
+template LaunchState<float> arrange(const PlanData&, std::span<const std::int64_t>, const Division&, Arena&);
+template LaunchState<double> arrange(const PlanData&, std::span<const std::int64_t>, const Division&, Arena&);
 
 }  // namespace clebsch

@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <span>
 
+#include "run/call.hpp"
 #include "run/plan_data.hpp"
+#include "run/threads.hpp"
 
 namespace clebsch {
 
@@ -35,6 +37,31 @@ class Arena {
     std::byte* memory_;
     std::size_t used_ = 0;
 };
+
+/// What decides how many parts are worth while; of everything that runs over the rows.
+struct PartCosts {
+    double work_per_row = 0;     ///< multiply-adds and numbers touched
+    double numbers_per_row = 0;  ///< read or written
+    double sums = 0;             ///< numbers every part has for sums of its own
+    std::int64_t least_rows = 1;
+
+    void add(const PartCosts& other);
+};
+PartCosts part_costs(const PlanData& plan, std::span<const std::int64_t> rows);
+/// Depends on the problem alone. At least 1.
+std::int64_t count_parts(const PartCosts& costs, std::int64_t rows);
+
+/// How the rows of an iteration space are divided; what steps that run together share.
+struct Division {
+    std::int64_t rows = 0, parts = 1;
+    int workers = 1;
+    std::int64_t* borders = nullptr;  ///< [parts + 1]: first iteration row of each part
+    std::byte** scratch = nullptr;    ///< [workers]: for whatever runs
+};
+/// Even parts, whose borders move to where the row of a chain of indices changes if that is near. `chain` empty: even parts.
+void find_borders(const Division& division, const IndexBuffer* indices, std::span<const int> chain);
+/// Row of an operand that belongs to an iteration row; -1: none.
+std::int64_t row_through(const IndexBuffer* indices, std::span<const int> chain, std::int64_t row);
 
 /// Where one operand's rows are found during a launch.
 template <class T>
@@ -64,6 +91,11 @@ struct WorkerState {
         std::int64_t row = -1;
         T* numbers = nullptr;
         std::int64_t slot = 0;
+        std::int64_t zeroed = 0;  ///< rows of the part before this one are summed into or zero
+    };
+    struct EachRows {  ///< of an operand seen row by row: where row `first` of the iteration lies
+        std::byte* data = nullptr;
+        std::int64_t first = 0;
     };
     const T*** inputs = nullptr;  ///< [operands] -> [block_rows]
     T*** outputs = nullptr;
@@ -71,15 +103,14 @@ struct WorkerState {
     std::int64_t** chain_rows = nullptr;  ///< [chains] -> [block_rows]
     T** staging = nullptr;                ///< [operands] -> [block_rows + 1] rows
     Run* runs = nullptr;                  ///< [operands]
+    EachRows* each = nullptr;             ///< [operands]
     T* discard = nullptr;                 ///< a row for outputs that have no row
     std::byte* scratch = nullptr;
 };
 
 template <class T>
 struct LaunchState {
-    std::int64_t rows = 0, parts = 1;
-    std::int64_t* borders = nullptr;  ///< [parts + 1]: first iteration row of each part
-    int workers = 1;
+    Division division;
     OperandState<T>* operands = nullptr;
     WorkerState<T>* worker = nullptr;  ///< [workers]
     std::byte** prepared = nullptr;    ///< [kernels]
@@ -87,12 +118,8 @@ struct LaunchState {
     T* zero = nullptr;                 ///< a row for inputs that have no row
 };
 
-/// Lays out a launch. With a measuring arena nothing is written and the result's pointers mean nothing.
+/// Lays out a launch over divided rows. With a measuring arena nothing is written and the result's pointers mean nothing.
 template <class T>
-LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows, int threads, Arena& arena);
-
-/// Runs a launch whose call has been checked.
-template <class T>
-void execute(const PlanData& plan, const Call& call, LaunchState<T>& state, const ParallelFor& parallel_for);
+LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows, const Division& division, Arena& arena);
 
 }  // namespace clebsch

@@ -28,6 +28,7 @@ class LanesCode {
     const std::vector<int>& arrays() const { return arrays_; }  ///< the value behind every array number, those read and those stored
     const std::vector<int>& stored() const { return stored_; }
     int slots() const { return slots_; }
+    int functions() const { return static_cast<int>(functions_.size()); }  ///< per row
     Estimate estimate() const { return estimate_; }
     std::string explain() const;
 

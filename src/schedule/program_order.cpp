@@ -13,6 +13,98 @@ constexpr std::int64_t most_work = 16384;
 
 std::size_t at(int position) { return static_cast<std::size_t>(position); }
 
+class Order {
+ public:
+    Order(const Program& program, std::span<const int> nodes, bool fuse) : program_(program), ready_(program.values.size(), true) {
+        for (const int n : nodes) {
+            const Node& node = program.nodes[at(n)];
+            members_.push_back({n, fuse ? lanes_work(program, node) : std::nullopt, values_of(node, Role::input)});
+            for (const int value : values_of(node, Role::output)) ready_[at(value)] = false;
+        }
+    }
+
+    std::vector<NodeGroup> run() {
+        for (std::size_t left = members_.size(); left > 0;) {
+            NodeGroup group = next_group();
+            left -= group.nodes.size();
+            groups_.push_back(std::move(group));
+        }
+        find_stored();
+        return std::move(groups_);
+    }
+
+ private:
+    struct Member {
+        int node = 0;
+        std::optional<std::int64_t> work;  ///< of nodes that suit a tape
+        std::vector<int> inputs;
+        bool done = false;
+    };
+
+    bool can_run(const Member& member) const {
+        return !member.done && std::ranges::all_of(member.inputs, [&](int value) { return ready_[at(value)]; });
+    }
+
+    void take(NodeGroup& group, Member& member) {
+        group.nodes.push_back(member.node);
+        member.done = true;
+        for (const int value : values_of(program_.nodes[at(member.node)], Role::output)) ready_[at(value)] = true;
+    }
+
+    NodeGroup next_group() {
+        NodeGroup group;
+        std::size_t first = members_.size(), first_suited = first;
+        for (std::size_t m = 0; m < members_.size(); ++m) {
+            if (!can_run(members_[m])) continue;
+            first = std::min(first, m);
+            if (members_[m].work) first_suited = std::min(first_suited, m);
+        }
+        if (first_suited == members_.size()) {
+            take(group, members_[first]);
+            return group;
+        }
+        const std::string space = space_of(program_, program_.nodes[at(members_[first_suited].node)]);
+        std::int64_t work = 0;
+        for (bool found = true; found;) {
+            found = false;
+            for (std::size_t m = first_suited; m < members_.size(); ++m) {
+                Member& member = members_[m];
+                if (!member.work || !can_run(member) || space_of(program_, program_.nodes[at(member.node)]) != space) continue;
+                if (!group.nodes.empty() && work + *member.work > most_work) continue;
+                work += *member.work;
+                take(group, member);
+                found = true;
+            }
+        }
+        group.lanes = group.nodes.size() > 1 || std::holds_alternative<PolynomialNode>(program_.nodes[at(group.nodes[0])]);
+        return group;
+    }
+
+    void find_stored() {
+        std::vector<int> group_of(program_.nodes.size(), -1);
+        for (std::size_t g = 0; g < groups_.size(); ++g)
+            for (const int n : groups_[g].nodes) group_of[at(n)] = static_cast<int>(g);
+        std::vector<std::vector<int>> readers(program_.values.size());  // groups, -1: elsewhere
+        for (const int value : program_.outputs) readers[at(value)].push_back(-1);
+        for (std::size_t n = 0; n < program_.nodes.size(); ++n)
+            for (const int value : values_of(program_.nodes[n], Role::input)) readers[at(value)].push_back(group_of[n]);
+        for (std::size_t g = 0; g < groups_.size(); ++g) {
+            if (!groups_[g].lanes) continue;
+            for (const int n : groups_[g].nodes)
+                for (const int value : values_of(program_.nodes[at(n)], Role::output))
+                    if (std::ranges::any_of(readers[at(value)], [&](int reader) { return reader != static_cast<int>(g); }))
+                        groups_[g].stored.push_back(value);
+        }
+    }
+
+    const Program& program_;
+    std::vector<Member> members_;
+    std::vector<bool> ready_;
+    std::vector<NodeGroup> groups_;
+};
+
+}  // namespace
+
 std::vector<int> values_of(const Node& node, Role role) {
     if (const auto* function = std::get_if<FunctionNode>(&node)) return {role == Role::input ? function->input : function->output};
     const auto& [polynomial, arguments] = std::get<PolynomialNode>(node);
@@ -22,89 +114,8 @@ std::vector<int> values_of(const Node& node, Role role) {
     return result;
 }
 
-class Order {
- public:
-    Order(const Program& program, bool fuse) : program_(program), ready_(program.values.size(), false), done_(program.nodes.size(), false) {
-        for (const int input : program.inputs) ready_[at(input)] = true;
-        for (const Node& node : program.nodes) work_.push_back(fuse ? lanes_work(program, node) : std::nullopt);
-    }
-
-    std::vector<NodeGroup> run() {
-        for (std::size_t left = program_.nodes.size(); left > 0;) {
-            NodeGroup group = next_group();
-            left -= group.nodes.size();
-            groups_.push_back(std::move(group));
-        }
-        for (NodeGroup& group : groups_)
-            if (group.lanes) group.stored = needed_outside(group);
-        return std::move(groups_);
-    }
-
- private:
-    bool can_run(std::size_t node) const {
-        if (done_[node]) return false;
-        const std::vector<int> inputs = values_of(program_.nodes[node], Role::input);
-        return std::ranges::all_of(inputs, [&](int value) { return ready_[at(value)]; });
-    }
-
-    void take(NodeGroup& group, std::size_t node) {
-        group.nodes.push_back(static_cast<int>(node));
-        done_[node] = true;
-        for (const int value : values_of(program_.nodes[node], Role::output)) ready_[at(value)] = true;
-    }
-
-    NodeGroup next_group() {
-        NodeGroup group;
-        std::size_t first = program_.nodes.size(), first_suited = first;
-        for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
-            if (!can_run(n)) continue;
-            first = std::min(first, n);
-            if (work_[n]) first_suited = std::min(first_suited, n);
-        }
-        if (first_suited == program_.nodes.size()) {
-            take(group, first);
-            return group;
-        }
-        const std::string space = space_of(program_, program_.nodes[first_suited]);
-        std::int64_t work = 0;
-        for (bool found = true; found;) {
-            found = false;
-            for (std::size_t n = first_suited; n < program_.nodes.size(); ++n) {
-                if (!work_[n] || !can_run(n) || space_of(program_, program_.nodes[n]) != space) continue;
-                if (!group.nodes.empty() && work + *work_[n] > most_work) continue;
-                work += *work_[n];
-                take(group, n);
-                found = true;
-            }
-        }
-        group.lanes = group.nodes.size() > 1 || std::holds_alternative<PolynomialNode>(program_.nodes[at(group.nodes[0])]);
-        return group;
-    }
-
-    std::vector<int> needed_outside(const NodeGroup& group) const {
-        std::vector<int> result;
-        for (const int n : group.nodes) {
-            for (const int value : values_of(program_.nodes[at(n)], Role::output)) {
-                bool needed = std::ranges::find(program_.outputs, value) != program_.outputs.end();
-                for (std::size_t other = 0; other < program_.nodes.size() && !needed; ++other) {
-                    if (std::ranges::find(group.nodes, static_cast<int>(other)) != group.nodes.end()) continue;
-                    const std::vector<int> inputs = values_of(program_.nodes[other], Role::input);
-                    needed = std::ranges::find(inputs, value) != inputs.end();
-                }
-                if (needed) result.push_back(value);
-            }
-        }
-        return result;
-    }
-
-    const Program& program_;
-    std::vector<std::optional<std::int64_t>> work_;  ///< of nodes that suit a tape
-    std::vector<bool> ready_, done_;
-    std::vector<NodeGroup> groups_;
-};
-
-}  // namespace
-
-std::vector<NodeGroup> order_nodes(const Program& program, bool fuse) { return Order(program, fuse).run(); }
+std::vector<NodeGroup> order_nodes(const Program& program, std::span<const int> nodes, bool fuse) {
+    return Order(program, nodes, fuse).run();
+}
 
 }  // namespace clebsch

@@ -1,0 +1,184 @@
+// Programs whose edges' values exist for a few rows at a time: what they compute, on any graph, and what they keep.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "describe/derivative.hpp"
+#include "describe/text.hpp"
+#include "support/network_layers.hpp"
+#include "support/random_descriptions.hpp"
+#include "support/run_program.hpp"
+
+using namespace clebsch;
+using namespace clebsch::testing;
+
+namespace {
+
+std::vector<std::string> inputs_of(const Program& program) {
+    std::vector<std::string> names;
+    for (const int input : program.inputs) names.push_back(program.values[static_cast<std::size_t>(input)].name);
+    return names;
+}
+std::vector<DType> all(const Program& program, DType dtype) {
+    return std::vector<DType>(program.inputs.size() + program.outputs.size(), dtype);
+}
+
+double largest_error(const RunResult& result, const std::map<std::string, ReferenceArray>& reference) {
+    CHECK(result.surroundings_intact);
+    double largest = 0;
+    for (const auto& [name, numbers] : reference) largest = std::max(largest, relative_error(result.outputs.at(name), numbers));
+    return largest;
+}
+
+/// Standard normals for the given graph.
+ReferenceInputs on_graph(const Program& program, std::int64_t nodes, std::vector<std::int64_t> sender, std::vector<std::int64_t> receiver,
+                         unsigned seed) {
+    ReferenceInputs inputs;
+    inputs.rows = {{"node", nodes}, {"edge", static_cast<std::int64_t>(sender.size())}};
+    inputs.indices = {{"sender", std::move(sender)}, {"receiver", std::move(receiver)}};
+    std::mt19937_64 engine(seed);
+    std::normal_distribution<double> normal;
+    for (const int input : program.inputs) {
+        const Value& value = program.values[static_cast<std::size_t>(input)];
+        ReferenceArray& array = inputs.arrays[value.name];
+        array.resize(static_cast<std::size_t>((value.space.empty() ? 1 : inputs.rows.at(value.space)) * value.size()));
+        for (long double& number : array) number = normal(engine);
+    }
+    return inputs;
+}
+
+/// Every node has about `degree` edges, some of them none and one a third of all; every 7th sender is missing.
+ReferenceInputs on_random_graph(const Program& program, std::int64_t nodes, std::int64_t edges, bool sorted, unsigned seed) {
+    std::mt19937_64 engine(seed);
+    std::vector<std::int64_t> sender, receiver;
+    for (std::int64_t e = 0; e < edges; ++e) {
+        sender.push_back(e % 7 == 3 ? -1 : static_cast<std::int64_t>(engine() % static_cast<unsigned>(nodes)));
+        receiver.push_back(e % 3 == 0 ? nodes / 2 : static_cast<std::int64_t>(engine() % static_cast<unsigned>(nodes)));
+    }
+    if (sorted) std::ranges::sort(receiver);
+    return on_graph(program, nodes, std::move(sender), std::move(receiver), seed);
+}
+
+Program gradient_of(const Program& program) { return vjp(program, inputs_of(program)); }
+
+}  // namespace
+
+TEST_CASE("random programs and their gradients agree with the reference in chunks of any number of rows") {
+    random::Limits limits;
+    limits.smooth_only = true;
+    limits.rows = 24;
+    limits.work = 100'000;
+    limits.nodes = 12;
+    for (unsigned seed = 1000; seed < 1060; ++seed) {
+        random::Engine engine(seed);
+        Program program = random::program(engine, limits);
+        if (seed % 2 == 0 && !program.inputs.empty()) program = gradient_of(program);
+        const ReferenceInputs inputs = rounded_inputs(program, random::inputs(engine, program, limits), all(program, DType::float64));
+        const auto reference = evaluate(program, inputs);
+        CAPTURE(seed);
+        CAPTURE(to_text(program));
+        for (const std::int64_t chunk_rows : {1, 3, 16}) {
+            CAPTURE(chunk_rows);
+            ProgramOptions options{.dtypes = all(program, DType::float64)};
+            options.chunk_rows = chunk_rows;
+            CHECK(largest_error(run_program(ProgramPlan(program, options), inputs, {.padding = seed % 3}), reference) < 1e-10);
+        }
+    }
+}
+
+TEST_CASE("layers of a network, their gradient and the gradient of that agree with the reference, with sorted and unsorted receivers") {
+    for (const bool sorted : {true, false}) {
+        for (const Layout layout : {Layout::ir_mul, Layout::mul_ir}) {
+            NetworkLayers network;
+            network.features = Irreps("3x0e+2x1o");
+            network.harmonics = Irreps("0e+1o");
+            network.hidden = 33;
+            network.receivers_sorted = sorted;
+            network.layout = layout;
+            const Program forward = network_layers(network);
+            const std::string wanted[] = {"vectors", "x"};
+            const Program gradient = vjp(forward, wanted);
+            const std::string again[] = {"vectors", "x", "layer0.weights_matrix"};
+            for (const Program& program : {forward, gradient, gradient_of(forward), vjp(gradient, again)}) {
+                const ReferenceInputs inputs = on_random_graph(program, 6, 50, sorted, 5);
+                const auto reference = evaluate(program, inputs);
+                CAPTURE(sorted);
+                for (const std::int64_t chunk_rows : {0, 1, 5, 16}) {
+                    CAPTURE(chunk_rows);
+                    ProgramOptions options{.dtypes = all(program, DType::float64)};
+                    options.chunk_rows = chunk_rows;
+                    const ProgramPlan plan(program, options);
+                    CAPTURE(plan.explain());
+                    CHECK(largest_error(run_program(plan, inputs, {.padding = chunk_rows % 3}), reference) < 1e-11);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("a node with 20,000 edges, nodes without edges, no edges, no nodes: results of chunks are those of whole arrays") {
+    const Program forward = network_layers({});
+    const std::string wanted[] = {"vectors", "x"};
+    ThreadPool pool(3);
+    for (const Program& program : {forward, vjp(forward, wanted)}) {
+        const ProgramPlan chunks(program), whole(program, {.fuse = false});
+        std::vector<ReferenceInputs> cases;
+        std::vector<std::int64_t> sender(20'100), receiver(20'100, 3);
+        for (std::size_t e = 0; e < sender.size(); ++e) sender[e] = static_cast<std::int64_t>(e % 9);
+        std::fill_n(receiver.begin(), 50, 1);
+        std::fill_n(receiver.end() - 50, 50, 7);
+        cases.push_back(on_graph(program, 9, sender, receiver, 1));
+        cases.push_back(on_graph(program, 4, {}, {}, 2));
+        cases.push_back(on_graph(program, 0, {}, {}, 3));
+        cases.push_back(on_graph(program, 1, {0}, {0}, 4));
+        cases.push_back(on_graph(program, 3, {-1, -1, -1}, {-1, 1, 2}, 5));
+        for (const ReferenceInputs& inputs : cases) {
+            const RunResult expected = run_program(whole, inputs);
+            const RunResult result = run_program(chunks, inputs);
+            for (const auto& [name, numbers] : expected.outputs) {
+                CAPTURE(name);
+                CHECK(relative_error(result.outputs.at(name), numbers) < 5e-6);
+            }
+            CHECK(result.outputs == run_program(chunks, inputs, {.parallel_for = pool.parallel_for()}).outputs);
+        }
+    }
+}
+
+TEST_CASE("results of layers and their gradients are bitwise the same for 1, 2 and 3 threads") {
+    ThreadPool two(2), three(3);
+    for (const bool sorted : {true, false}) {
+        NetworkLayers network;
+        network.receivers_sorted = sorted;
+        const Program program = gradient_of(network_layers(network));
+        const ReferenceInputs inputs = on_random_graph(program, 150, 4000, sorted, 8);
+        for (const std::int64_t chunk_rows : {0, 7}) {
+            ProgramOptions options;
+            options.chunk_rows = chunk_rows;
+            const ProgramPlan plan(program, options);
+            const RunResult one = run_program(plan, inputs);
+            CHECK(one.outputs == run_program(plan, inputs, {.parallel_for = two.parallel_for()}).outputs);
+            CHECK(one.outputs == run_program(plan, inputs, {.parallel_for = three.parallel_for()}).outputs);
+        }
+    }
+}
+
+TEST_CASE("edge weights never all exist: four layers of 58,000 edges and their gradient take a small part of them") {
+    NetworkLayers network;
+    network.features = Irreps("128x0e+64x1o+32x2e+32x3o");
+    network.harmonics = Irreps("0e+1o+2e+3o");
+    network.hidden = 64;
+    network.layers = 4;
+    const Program forward = network_layers(network);
+    const std::string wanted[] = {"vectors", "x"};
+    const std::int64_t edges = 58'000, nodes = 648, weights_of_a_layer = edges * 1312 * 4;
+    for (const Program& program : {forward, vjp(forward, wanted)}) {
+        const ProgramPlan plan(program);
+        std::vector<std::int64_t> rows;
+        for (const std::string& space : plan.spaces()) rows.push_back(space == "edge" ? edges : nodes);
+        CAPTURE(plan.explain());
+        CHECK(static_cast<std::int64_t>(plan.workspace_bytes(rows, 2)) < weights_of_a_layer / 2);
+        CHECK(static_cast<std::int64_t>(ProgramPlan(program, {.fuse = false}).workspace_bytes(rows, 2)) > weights_of_a_layer);
+        CHECK(plan.explain().find("computed here and not kept: ") != std::string::npos);
+    }
+}
