@@ -144,10 +144,28 @@ void multiply_rows(const T** a, T** c, std::int64_t rows, std::int64_t inner, st
 
 template <class T>
 void pack_panels(const T* w, std::int64_t inner, std::int64_t columns, std::int64_t row_stride, std::int64_t column_stride, T* packed) {
-    constexpr int width = mix_tile_columns<T>;
-    for (std::int64_t column = 0; column < columns; column += width)
-        for (std::int64_t k = 0; k < inner; ++k, packed += width)
-            for (int n = 0; n < width; ++n) packed[n] = column + n < columns ? w[k * row_stride + (column + n) * column_stride] : T(0);
+    constexpr int width = mix_tile_columns<T>, lanes = lanes_of<T>;
+    for (std::int64_t column = 0; column < columns; column += width, packed += inner * width) {
+        const T* from = w + column * column_stride;
+        const int here = columns - column < width ? int(columns - column) : width;
+        std::int64_t k = 0;
+        if (here == width && column_stride == 1) {
+            for (; k < inner; ++k)
+                for (int n = 0; n < width; n += lanes) store<T>(packed + k * width + n, load<T>(from + k * row_stride + n));
+        } else if (here == width && row_stride == 1) {
+            for (; k + lanes <= inner; k += lanes)
+                for (int n = 0; n < width; n += lanes) {
+                    Vector<T> square[lanes];
+#pragma GCC unroll 16
+                    for (int l = 0; l < lanes; ++l) square[l] = load<T>(from + (n + l) * column_stride + k);
+                    transpose_square<T>(square);
+#pragma GCC unroll 16
+                    for (int l = 0; l < lanes; ++l) store<T>(packed + (k + l) * width + n, square[l]);
+                }
+        }
+        for (; k < inner; ++k)
+            for (int n = 0; n < width; ++n) packed[k * width + n] = n < here ? from[k * row_stride + n * column_stride] : T(0);
+    }
 }
 
 template <class T>
