@@ -13,7 +13,7 @@ namespace {
 constexpr double work_of_a_part = 3e5;
 constexpr std::int64_t most_parts = 64;
 /// Parts with sums of their own cost their zeroing and adding up; few enough that this stays a small share of the traffic.
-constexpr std::int64_t most_parts_with_sums = 16;
+constexpr std::int64_t most_parts_with_sums = 8;
 constexpr double share_of_sums = 0.1;
 constexpr double multiply_adds_of_a_number = 8;  ///< that take as long as moving it
 
