@@ -74,12 +74,22 @@ class Arguments {
         }
     }
     std::size_t workspace_bytes(int threads) const { return plan_.workspace_bytes(rows_, threads); }
+    /// Arranges the shared arrays for all launches to come.
+    void prepare() {
+        constexpr std::size_t line = 64;
+        const std::size_t bytes = plan_.prepared_bytes();
+        memory_.reset(new std::byte[bytes + line]);
+        prepared_ = memory_.get() + (line - reinterpret_cast<std::uintptr_t>(memory_.get()) % line) % line;
+        plan_.prepare(buffers_, prepared_, bytes);
+    }
     void launch(Workspace workspace, const ParallelFor& parallel_for) const {
-        plan_.launch({.buffers = buffers_, .indices = indices_, .rows = rows_}, workspace, parallel_for);
+        plan_.launch({.buffers = buffers_, .indices = indices_, .rows = rows_}, workspace, parallel_for, prepared_);
     }
 
  private:
     const ProgramPlan& plan_;
+    std::unique_ptr<std::byte[]> memory_;
+    std::byte* prepared_ = nullptr;
     std::vector<Buffer> buffers_;
     std::vector<IndexBuffer> indices_;
     std::vector<std::int64_t> rows_;
@@ -132,6 +142,7 @@ struct Potential::Data {
             weights.push_back(stored(given_weights.values));
             gradient_arguments.array(given_weights.name, weights.back().data(), value.space.empty() ? 1 : elements);
         }
+        gradient_arguments.prepare();
     }
 
     /// As numbers of the compute type.

@@ -40,9 +40,9 @@ class Launch {
             for (const OperandPlan& operand : plan_.operands) widest = std::max(widest, operand.padded);
             std::fill_n(launch_.zero, widest, T{0});
         }
-        for_each_task(parallel_for, static_cast<std::int64_t>(plan_.kernels.size()), [&](std::int64_t k) {
+        for_each_task(parallel_for, launch_.is_prepared ? 0 : static_cast<std::int64_t>(plan_.kernels.size()), [&](std::int64_t k) {
             if (plan_.prepared_bytes[static_cast<std::size_t>(k)] > 0)
-                plan_.kernels[static_cast<std::size_t>(k)]->prepare(launch_.shared_rows, launch_.prepared[k]);
+                plan_.kernels[static_cast<std::size_t>(k)]->prepare(launch_.shared_rows, launch_.preparing[k]);
         });
         for (int w = 0; w < launch_.division.workers; ++w) {
             for (std::size_t o = 0; o < plan_.operands.size(); ++o) {

@@ -99,7 +99,7 @@ struct ProgramPlan::Data {
     }
 
     /// A launch whose call and workspace have been checked.
-    void run(const Call& call, const Workspace& workspace, const ParallelFor& parallel_for) const {
+    void run(const Call& call, const Workspace& workspace, const ParallelFor& parallel_for, const void* prepared) const {
         // Tables, then the regions of intermediates, then what the running step has for itself.
         auto* const begin = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(workspace.data), 64));
         auto* const values = reinterpret_cast<Buffer*>(begin);
@@ -121,7 +121,11 @@ struct ProgramPlan::Data {
         for (const StepGroup& group : groups) group.describe_inside(values);
 
         std::byte* const own = intermediates + round_up(memory.bytes(call.rows), 64);
-        for (const StepGroup& group : groups) group.launch(values, call.indices.data(), call.rows, own, parallel_for);
+        const auto* made = static_cast<const std::byte*>(prepared);
+        for (const StepGroup& group : groups) {
+            group.launch(values, call.indices.data(), call.rows, own, parallel_for, made);
+            if (made != nullptr) made += group.prepared_bytes();
+        }
     }
 
     /// Steps of all groups, conversions of arguments before and after them, and where values lie.
@@ -326,7 +330,37 @@ std::size_t ProgramPlan::workspace_bytes(std::span<const std::int64_t> rows, int
     return data_->workspace_bytes(rows, threads);
 }
 
-void ProgramPlan::launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for) const {
+std::size_t ProgramPlan::prepared_bytes() const {
+    std::size_t bytes = 0;
+    for (const StepGroup& group : data_->groups) bytes += group.prepared_bytes();
+    return bytes;
+}
+
+void ProgramPlan::prepare(std::span<const Buffer> buffers, void* prepared, std::size_t bytes) const {
+    const Data& data = *data_;
+    if (buffers.size() != data.arguments.size())
+        fail("prepare: expected " + std::to_string(data.arguments.size()) + " buffers, got " + std::to_string(buffers.size()));
+    if (prepared_bytes() == 0) return;
+    if (prepared == nullptr || reinterpret_cast<std::uintptr_t>(prepared) % 64 != 0 || bytes < prepared_bytes())
+        fail("prepare: expected " + std::to_string(prepared_bytes()) + " bytes at an address that is a multiple of 64, got " +
+             (prepared == nullptr ? "a null pointer" : std::to_string(bytes)));
+    std::vector<Buffer> values(data.program.values.size());
+    for (std::size_t i = 0; i < data.given.inputs.size(); ++i) {
+        if (data.argument_spaces[i] < 0) {
+            check_buffer(data.arguments[i], buffers[i], data.dtypes[i], 1);
+            if (reinterpret_cast<std::uintptr_t>(buffers[i].data) % size_of(data.dtypes[i]) != 0)
+                fail("prepare: operand " + named(data.arguments[i].name) + ": the address is not a multiple of the size of its numbers");
+        }
+        values[at(data.argument_values[i])] = buffers[i];
+    }
+    auto* to = static_cast<std::byte*>(prepared);
+    for (const StepGroup& group : data.groups) {
+        group.prepare(values.data(), to);
+        to += group.prepared_bytes();
+    }
+}
+
+void ProgramPlan::launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for, const void* prepared) const {
     const Data& data = *data_;
     data.check(call);
     const std::size_t needed = data.workspace_bytes(call.rows, parallel_for.threads);
@@ -334,7 +368,7 @@ void ProgramPlan::launch(const Call& call, Workspace workspace, const ParallelFo
         fail("workspace: expected " + std::to_string(needed) + " bytes, got " +
              (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
 
-    launch_aligned(data.arguments, call, [&](const Call& aligned) { data.run(aligned, workspace, parallel_for); });
+    launch_aligned(data.arguments, call, [&](const Call& aligned) { data.run(aligned, workspace, parallel_for, prepared); });
 }
 
 Work ProgramPlan::work(std::span<const std::int64_t> rows) const {

@@ -50,7 +50,15 @@ class ProgramPlan {
     /// Results are bitwise the same for every parallel_for and every workspace. Allocates nothing, unless an array's address is no
     /// multiple of its element's size (run/realigned.hpp). Throws Error before anything is written: see check_index and check_buffer, an
     /// output that shares memory with another array, a workspace smaller than workspace_bytes.
-    void launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for = {}) const;
+    /// `prepared`: null, or what `prepare` made from arrays with the same numbers.
+    void launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for = {}, const void* prepared = nullptr) const;
+
+    /// Weights that stay the same for many launches, arranged once as kernels want them: launches of few rows would spend much of their
+    /// time on it. Reads the shared inputs of the call (`buffers` as in a launch; others may be null), writes `bytes` >= prepared_bytes()
+    /// to an address that is a multiple of 64. Throws Error for a shared input that does not fit, a null or misaligned address, too few
+    /// bytes.
+    std::size_t prepared_bytes() const;
+    void prepare(std::span<const Buffer> buffers, void* prepared, std::size_t bytes) const;
 
     /// Of a launch over these rows: multiply-adds of all steps, arrays of the call.
     Work work(std::span<const std::int64_t> rows) const;

@@ -38,6 +38,7 @@ class PolynomialStep final : public ProgramStep {
             const bool output = node.polynomial.operands[i].role == Role::output;
             (output ? results_ : arguments_) += ((output ? results_ : arguments_).empty() ? "" : ", ") + name;
         }
+        constant_ = has_constant_inputs(*request.program);
     }
 
     std::vector<int> reads() const override { return with_role(Role::input); }
@@ -67,7 +68,18 @@ class PolynomialStep final : public ProgramStep {
         return result;
     }
 
-    void start(const GroupLaunch& launch, std::byte* state) const override {
+    std::size_t prepared_bytes() const override {
+        std::size_t bytes = 0;
+        if (constant_)
+            for (const std::size_t of_kernel : plan_.data().prepared_bytes) bytes += round_up(of_kernel, 64);
+        return bytes;
+    }
+    void prepare(const Buffer* values, std::byte* prepared) const override {
+        if (is_double()) prepare_as<double>(values, prepared);
+        else prepare_as<float>(values, prepared);
+    }
+
+    void start(const GroupLaunch& launch, std::byte* state, const std::byte* prepared) const override {
         Arena arena(state);
         std::array<std::int64_t, most_spaces> own{};
         for (std::size_t i = 0; i < spaces_.size(); ++i) own[i] = rows_of(spaces_[i], launch.rows);
@@ -82,6 +94,14 @@ class PolynomialStep final : public ProgramStep {
         const auto begin = [&]<class T>(T /*type*/) {
             auto* running = new (state) Running<T>{.plan = &plan_.data(), .call = call, .state = {}};
             running->state = arrange<T>(plan_.data(), call.rows, launch.division, arena);
+            if (constant_ && prepared != nullptr) {
+                running->state.is_prepared = true;
+                std::size_t before = 0;
+                for (std::size_t k = 0; k < plan_.data().kernels.size(); ++k) {
+                    running->state.prepared[k] = prepared + before;
+                    before += round_up(plan_.data().prepared_bytes[k], 64);
+                }
+            }
             clebsch::start(*running, *launch.parallel_for);
         };
         if (is_double()) begin(double{});
@@ -107,6 +127,29 @@ class PolynomialStep final : public ProgramStep {
     std::string explain() const override { return results_ + " = polynomial of " + arguments_ + "\n" + plan_.explain(); }
 
  private:
+    /// Whether all shared inputs are inputs of the program that kernels read as they are stored.
+    bool has_constant_inputs(const Program& program) const {
+        for (std::size_t o = 0; o < values_.size(); ++o) {
+            const OperandPlan& operand = plan_.data().operands[o];
+            if (operand.output || operand.kind != OperandPlan::Kind::shared) continue;
+            if (!operand.plain || std::ranges::find(program.inputs, values_[o]) == program.inputs.end()) return false;
+        }
+        return true;
+    }
+
+    template <class T>
+    void prepare_as(const Buffer* values, std::byte* prepared) const {
+        const PlanData& data = plan_.data();
+        std::vector<const T*> shared(values_.size(), nullptr);
+        for (std::size_t o = 0; o < values_.size(); ++o)
+            if (!data.operands[o].output && data.operands[o].kind == OperandPlan::Kind::shared)
+                shared[o] = static_cast<const T*>(values[values_[o]].data);
+        for (std::size_t k = 0; k < data.kernels.size(); ++k) {
+            if (data.prepared_bytes[k] > 0) data.kernels[k]->prepare(shared.data(), prepared);
+            prepared += round_up(data.prepared_bytes[k], 64);
+        }
+    }
+
     struct Layout {
         Buffer* buffers;
         IndexBuffer* indices;
@@ -163,6 +206,7 @@ class PolynomialStep final : public ProgramStep {
 
     PolynomialPlan plan_;
     std::vector<int> values_, indices_, spaces_;
+    bool constant_ = false;  ///< what kernels prepare stays the same as long as inputs of the program do
     std::string results_, arguments_;
 };
 

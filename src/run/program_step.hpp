@@ -42,7 +42,12 @@ class ProgramStep {
     virtual PartCosts costs(std::span<const std::int64_t> rows) const = 0;
     virtual std::size_t scratch_bytes() const { return 0; }  ///< of a worker, for the time of `run`
     virtual std::size_t state_bytes(std::span<const std::int64_t> /*rows*/, const Division& /*division*/) const { return 0; }
-    virtual void start(const GroupLaunch& /*launch*/, std::byte* /*state*/) const {}
+    /// What can be made from inputs of the program that stay the same for many launches (weights packed for matrix products): bytes from a
+    /// 64-byte aligned address, and making it. A launch that is handed it does not make it again.
+    virtual std::size_t prepared_bytes() const { return 0; }
+    virtual void prepare(const Buffer* /*values*/, std::byte* /*prepared*/) const {}
+    /// `prepared`: null: not made yet.
+    virtual void start(const GroupLaunch& /*launch*/, std::byte* /*state*/, const std::byte* /*prepared*/) const {}
     virtual void start_part(std::byte* /*state*/, std::int64_t /*part*/, int /*worker*/) const {}
     virtual void run(const GroupLaunch& launch, std::byte* state, const Chunk& chunk) const = 0;
     virtual void end_part(std::byte* /*state*/, std::int64_t /*part*/, int /*worker*/) const {}

@@ -125,7 +125,7 @@ void StepGroup::run_part(const GroupLaunch& launch, const Layout& layout, std::i
 }
 
 void StepGroup::launch(const Buffer* values, const IndexBuffer* indices, std::span<const std::int64_t> rows, std::byte* workspace,
-                       const ParallelFor& parallel_for) const {
+                       const ParallelFor& parallel_for, const std::byte* prepared) const {
     Arena arena(workspace);
     const Layout layout = lay_out(rows, parallel_for.run == nullptr ? 1 : parallel_for.threads, arena);
     const GroupLaunch launch{
@@ -133,13 +133,30 @@ void StepGroup::launch(const Buffer* values, const IndexBuffer* indices, std::sp
     find_borders(launch.division, indices, border_chain_);
     for (int w = 0; w < launch.division.workers; ++w)
         std::uninitialized_copy_n(values, value_count_, layout.values + static_cast<std::size_t>(w) * value_count_);
-    for (std::size_t s = 0; s < steps_.size(); ++s) steps_[s]->start(launch, layout.states[s]);
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+        const std::size_t bytes = prepared == nullptr ? 0 : steps_[s]->prepared_bytes();
+        steps_[s]->start(launch, layout.states[s], bytes == 0 ? nullptr : prepared);
+        prepared += bytes;
+    }
     std::atomic<std::int64_t> next{0};
     for_each_task(parallel_for, launch.division.workers, [&](std::int64_t worker) {
         for (std::int64_t part = next.fetch_add(1); part < launch.division.parts; part = next.fetch_add(1))
             run_part(launch, layout, part, static_cast<int>(worker));
     });
     for (std::size_t s = 0; s < steps_.size(); ++s) steps_[s]->finish(launch, layout.states[s]);
+}
+
+std::size_t StepGroup::prepared_bytes() const {
+    std::size_t bytes = 0;
+    for (const auto& step : steps_) bytes += step->prepared_bytes();
+    return bytes;
+}
+
+void StepGroup::prepare(const Buffer* values, std::byte* prepared) const {
+    for (const auto& step : steps_) {
+        if (step->prepared_bytes() > 0) step->prepare(values, prepared);
+        prepared += step->prepared_bytes();
+    }
 }
 
 std::string StepGroup::explain() const {

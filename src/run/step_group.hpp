@@ -36,9 +36,12 @@ class StepGroup {
 
     /// Workspace of a launch, from a 64-byte aligned address. Throws Error when it exceeds 2^63.
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const;
-    /// `values`: those inside have a dtype and a row stride but no data.
+    /// `values`: those inside have a dtype and a row stride but no data. `prepared`: what `prepare` made, or null.
     void launch(const Buffer* values, const IndexBuffer* indices, std::span<const std::int64_t> rows, std::byte* workspace,
-                const ParallelFor& parallel_for) const;
+                const ParallelFor& parallel_for, const std::byte* prepared) const;
+
+    std::size_t prepared_bytes() const;  ///< of all steps, see ProgramStep
+    void prepare(const Buffer* values, std::byte* prepared) const;
 
     /// Row strides of values inside.
     void describe_inside(Buffer* values) const;

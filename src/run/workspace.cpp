@@ -103,7 +103,8 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
     launch.division = division;
     launch.operands = arena.take<State>(operands);
     launch.shared_rows = arena.take<const T*>(operands);
-    launch.prepared = arena.take<std::byte*>(static_cast<std::int64_t>(plan.kernels.size()));
+    launch.prepared = arena.take<const std::byte*>(static_cast<std::int64_t>(plan.kernels.size()));
+    launch.preparing = arena.take<std::byte*>(static_cast<std::int64_t>(plan.kernels.size()));
     std::int64_t widest = 0;
     for (std::int64_t o = 0; o < operands; ++o) {
         const OperandPlan& operand = plan.operands[static_cast<std::size_t>(o)];
@@ -135,7 +136,7 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
     }
     for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
         std::byte* prepared = arena.take<std::byte>(static_cast<std::int64_t>(plan.prepared_bytes[k]));
-        if (!arena.measuring()) launch.prepared[k] = prepared;
+        if (!arena.measuring()) launch.prepared[k] = launch.preparing[k] = prepared;
     }
     if (plan.partly_masked) launch.zero = arena.take<T>(widest);
 

@@ -112,10 +112,12 @@ template <class T>
 struct LaunchState {
     Division division;
     OperandState<T>* operands = nullptr;
-    WorkerState<T>* worker = nullptr;  ///< [workers]
-    std::byte** prepared = nullptr;    ///< [kernels]
-    const T** shared_rows = nullptr;   ///< [operands]: the row kernels see, null if not a shared input
-    T* zero = nullptr;                 ///< a row for inputs that have no row
+    WorkerState<T>* worker = nullptr;      ///< [workers]
+    const std::byte** prepared = nullptr;  ///< [kernels]
+    std::byte** preparing = nullptr;       ///< [kernels]: the same, to write to
+    bool is_prepared = false;              ///< nothing to write any more
+    const T** shared_rows = nullptr;       ///< [operands]: the row kernels see, null if not a shared input
+    T* zero = nullptr;                     ///< a row for inputs that have no row
 };
 
 /// Lays out a launch over divided rows. With a measuring arena nothing is written and the result's pointers mean nothing.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/error.hpp"
 #include "describe/derivative.hpp"
 #include "describe/text.hpp"
 #include "support/network_layers.hpp"
@@ -161,6 +162,24 @@ TEST_CASE("results of layers and their gradients are bitwise the same for 1, 2 a
             CHECK(one.outputs == run_program(plan, inputs, {.parallel_for = three.parallel_for()}).outputs);
         }
     }
+}
+
+TEST_CASE("weights prepared once give the same bits in every launch, and what does not fit is refused") {
+    const Program program = gradient_of(network_layers({}));
+    const ReferenceInputs inputs = on_random_graph(program, 20, 300, true, 2);
+    const ProgramPlan plan(program);
+    const RunResult expected = run_program(plan, inputs);
+    CHECK(plan.prepared_bytes() > 0);
+    CHECK(run_program(plan, inputs, {.prepare = true}).outputs == expected.outputs);
+
+    std::vector<Buffer> buffers(program.inputs.size() + program.outputs.size());
+    std::vector<std::byte> memory(plan.prepared_bytes() + 64);
+    CHECK_THROWS_WITH_AS(plan.prepare({}, memory.data(), memory.size()), doctest::Contains("buffers, got 0"), Error);
+    CHECK_THROWS_WITH_AS(plan.prepare(buffers, nullptr, memory.size()), doctest::Contains("got a null pointer"), Error);
+    CHECK_THROWS_WITH_AS(plan.prepare(buffers, memory.data() + 64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64, 1),
+                         doctest::Contains("bytes at an address"), Error);
+    CHECK_THROWS_AS(plan.prepare(buffers, memory.data() + 64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64, plan.prepared_bytes()),
+                    Error);  // no arrays
 }
 
 TEST_CASE("edge weights never all exist: four layers of 58,000 edges and their gradient take a small part of them") {

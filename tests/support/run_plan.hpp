@@ -118,6 +118,7 @@ struct RunOptions {
     IndexType index_type = IndexType::int64;
     ParallelFor parallel_for = {};
     std::size_t shift = 0;  ///< bytes that every array is shifted by; 4 makes arrays of 8-byte numbers lie between their multiples
+    bool prepare = false;   ///< programs: weights are prepared before the launch
 };
 
 struct RunResult {
