@@ -52,6 +52,9 @@ def structures_of(
     structure: np.ndarray | None,
 ) -> Structures:
     """Raises ClebschError naming the array whose shape or type does not fit."""
+    for name, numbers in (("positions", positions), ("cell", cell)):
+        if numbers is not None and np.asarray(numbers).dtype.kind not in "fiu":
+            raise ClebschError(f"{name}: expected real numbers, got {np.asarray(numbers).dtype.name}")
     points = np.ascontiguousarray(positions, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != 3:
         raise ClebschError(f"positions: expected shape (atoms, 3), got {points.shape}")
@@ -71,7 +74,10 @@ def structures_of(
     if cells is not None and cells.shape[0] != count:
         raise ClebschError(f"cell: expected {count} cells (from structure), got {cells.shape[0]}")
     if periodic is not None:
-        given = np.asarray(periodic, dtype=bool)
+        flags_given = np.asarray(periodic)
+        if flags_given.dtype.kind not in "biu" or not np.isin(flags_given, (0, 1)).all():
+            raise ClebschError(f"periodic: expected True or False for each direction, got {periodic!r}")
+        given = flags_given.astype(bool)
         if given.shape not in ((), (3,), (count, 3)):
             raise ClebschError(f"periodic: expected shape (3,) or ({count}, 3), got {given.shape}")
         flags = np.ascontiguousarray(np.broadcast_to(given, (count, 3)), dtype=np.int32)

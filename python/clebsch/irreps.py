@@ -61,6 +61,10 @@ class Irreps(Sequence):
     @classmethod
     def spherical_harmonics(cls, lmax: int, p: int = -1) -> Irreps:
         """0e + 1o + 2e + ... up to lmax (parity p^l)."""
+        if not 0 <= lmax <= 12:
+            raise ClebschError(f"spherical_harmonics: expected lmax from 0 to 12, got {lmax}")
+        if p not in (-1, 1):
+            raise ClebschError(f"spherical_harmonics: expected a parity p of -1 or 1, got {p!r}")
         return cls("+".join(f"1x{degree}{'e' if p**degree == 1 else 'o'}" for degree in range(lmax + 1)))
 
     @property
@@ -151,6 +155,8 @@ def wigner_3j(l1: int, l2: int, l3: int, sign_table: int = 5) -> np.ndarray:
     for degree in (l1, l2, l3):
         if not 0 <= degree <= 12:
             raise ClebschError(f"wigner_3j: expected degrees from 0 to 12, got ({l1}, {l2}, {l3})")
+    if sign_table not in (4, 5):
+        raise ClebschError(f"wigner_3j: expected sign_table 5 (e3nn 0.5 and newer) or 4 (e3nn 0.4), got {sign_table!r}")
     result = np.zeros((2 * l1 + 1, 2 * l2 + 1, 2 * l3 + 1))
     call("clebsch_wigner_3j", l1, l2, l3, sign_table, result.ctypes.data)
     return result
@@ -163,6 +169,8 @@ def wigner_d(irrep: str | Irrep, rotation: np.ndarray) -> np.ndarray:
         if len(blocks) != 1 or blocks[0].mul != 1:
             raise ClebschError(f"wigner_d: expected one irrep such as '1o', got {irrep!r}")
         irrep = blocks[0].ir
+    if not 0 <= irrep.l <= 12 or irrep.p not in _PARITY:
+        raise ClebschError(f"wigner_d: expected a degree from 0 to 12 and a parity of 1, -1 or 0, got {tuple(irrep)}")
     matrix = np.ascontiguousarray(rotation, dtype=np.float64)
     if matrix.shape != (3, 3):
         raise ClebschError(f"wigner_d: rotation: expected shape (3, 3), got {matrix.shape}")

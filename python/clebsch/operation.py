@@ -233,7 +233,10 @@ class Plan:
 
     def workspace_bytes(self, rows: Mapping[str, int]) -> int:
         """Scratch bytes of a call with these rows per space."""
-        numbers = (c_int64 * len(self.operation.spaces))(*[rows[space] for space in self.operation.spaces])
+        missing = [space for space in self.operation.spaces if space not in rows]
+        if missing:
+            raise ClebschError(f"rows: expected a number of rows of space {missing[0]!r}, got {dict(rows)}")
+        numbers = (c_int64 * len(self.operation.spaces))(*[_row_count(space, rows[space]) for space in self.operation.spaces])
         result = c_size_t()
         call("clebsch_plan_workspace_size", self._handle, numbers, len(numbers), 0, byref(result))
         return result.value

@@ -43,7 +43,10 @@ class Potential:
             dtype=kinds[name],
             instruction_set=None if instruction_set is None else encode(instruction_set, "instruction set"),
         )
-        self._handle = call_handle("clebsch_potential_load", os.fsencode(path), byref(options))
+        name_of_file = os.fsencode(path)
+        if b"\0" in name_of_file:
+            raise ClebschError(f"path: contains a zero character at position {name_of_file.index(0)}")
+        self._handle = call_handle("clebsch_potential_load", name_of_file, byref(options))
         self.path = os.fspath(path)
         self.dtype = name
         count = c_size_t()

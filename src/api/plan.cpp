@@ -1,4 +1,6 @@
 // Plans and launches.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <variant>
@@ -14,7 +16,8 @@
 
 struct clebsch_plan {
     std::variant<clebsch::PolynomialPlan, clebsch::ProgramPlan> value;
-    std::size_t operands, indices;
+    std::vector<clebsch::api::OperandFacts> operands;
+    std::vector<clebsch::api::IndexFacts> indices;
 };
 
 namespace {
@@ -82,6 +85,40 @@ ParallelFor parallel_of(const clebsch_parallel* parallel, ThreadPool& pool) {
     if (parallel->run == nullptr) return {};
     if (parallel->threads < 1) fail("parallel.threads: expected at least 1, got " + std::to_string(parallel->threads));
     return {.run = parallel->run, .context = parallel->context, .threads = parallel->threads};
+}
+
+/// Whether the rows of a buffer and `bytes` bytes elsewhere have one in common. Buffers that a launch would refuse have none.
+bool touches(const Buffer& buffer, std::int64_t row_size, const void* data, std::uintptr_t bytes) {
+    const std::int64_t numbers = buffer.row_stride == 0 ? row_size : buffer.row_stride;
+    const auto element = static_cast<std::int64_t>(size_of(buffer.dtype));
+    std::int64_t stride = 0, last = 0;
+    if (buffer.data == nullptr || data == nullptr || bytes == 0 || buffer.rows <= 0 || row_size <= 0 || numbers < row_size ||
+        __builtin_mul_overflow(numbers, element, &stride) || __builtin_mul_overflow(stride, buffer.rows - 1, &last))
+        return false;
+    const auto row = static_cast<std::uintptr_t>(row_size * element), step = static_cast<std::uintptr_t>(stride);
+    const auto begin = reinterpret_cast<std::uintptr_t>(buffer.data), other = reinterpret_cast<std::uintptr_t>(data);
+    const std::uintptr_t end = begin + static_cast<std::uintptr_t>(last) + row;
+    if (other + bytes <= begin || end <= other) return false;
+    if (other < begin) return true;
+    const std::uintptr_t shift = (other - begin) % step;  // between two rows there may be room
+    return shift < row || shift + bytes > step;
+}
+
+/// Outputs and other operands are compared by the launch; here are the arrays that are no operands.
+void check_overlap(const clebsch_plan& plan, const Buffers& buffers, const clebsch_call& call) {
+    for (std::size_t o = 0; o < plan.operands.size(); ++o) {
+        const api::OperandFacts& facts = plan.operands[o];
+        if (touches(buffers.buffers[o], facts.row_size, call.workspace, call.workspace_bytes))
+            fail("workspace: expected memory of its own, it overlaps operand '" + facts.name + "'");
+        if (!facts.is_output) continue;
+        for (std::size_t i = 0; i < plan.indices.size(); ++i) {
+            const IndexBuffer& index = buffers.indices[i];
+            if (touches(buffers.buffers[o], facts.row_size, index.data,
+                        static_cast<std::uintptr_t>(std::max<std::int64_t>(index.size, 0)) * size_of(index.type)))
+                fail("operand '" + facts.name + "': an output may share no memory with other arrays, it overlaps index '" +
+                     plan.indices[i].name + "'");
+        }
+    }
 }
 
 /// Number i of an array at any address.
@@ -157,15 +194,15 @@ clebsch_status clebsch_plan_prepare(const clebsch_operation* operation, const cl
         const clebsch_plan_options defaults = CLEBSCH_PLAN_OPTIONS_DEFAULTS;
         const clebsch_plan_options& given = options == nullptr ? defaults : *options;
         api::require_size(given.size, sizeof(clebsch_plan_options), "clebsch_plan_options");
-        const std::size_t operands = operation->operands.size(), indices = operation->indices.size();
+        const std::size_t operands = operation->operands.size();
         if (const auto* polynomial = std::get_if<Polynomial>(&operation->value))
-            *plan = std::make_unique<clebsch_plan>(
-                        clebsch_plan{PolynomialPlan(*polynomial, plan_options<PlanOptions>(given, operands)), operands, indices})
+            *plan = std::make_unique<clebsch_plan>(clebsch_plan{PolynomialPlan(*polynomial, plan_options<PlanOptions>(given, operands)),
+                                                                operation->operands, operation->indices})
                         .release();
         else
             *plan = std::make_unique<clebsch_plan>(
                         clebsch_plan{ProgramPlan(std::get<Program>(operation->value), plan_options<ProgramOptions>(given, operands)),
-                                     operands, indices})
+                                     operation->operands, operation->indices})
                         .release();
     });
 }
@@ -176,6 +213,10 @@ clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double copy_gigaby
     return guarded([&] {
         require(plan, "plan");
         require(text, "text");
+        for (const auto& [name, peak] :
+             {std::pair{"copy_gigabytes_per_second", copy_gigabytes_per_second}, {"fma_gigaflops", fma_gigaflops}})
+            if (!(peak >= 0 && std::isfinite(peak)))
+                fail(std::string(name) + ": expected 0 (not known) or a positive number, got " + std::to_string(peak));
         const Peaks peaks{.copy_bytes_per_second = copy_gigabytes_per_second * 1e9, .multiply_adds_per_second = fma_gigaflops * 0.5e9};
         const std::string result = std::visit(
             [&](const auto& value) {
@@ -202,7 +243,8 @@ clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsch_call* call
     return guarded([&] {
         require(plan, "plan");
         require(call, "call");
-        const Buffers buffers = buffers_of(*call, plan->operands, plan->indices);
+        const Buffers buffers = buffers_of(*call, plan->operands.size(), plan->indices.size());
+        check_overlap(*plan, buffers, *call);
         const std::shared_ptr<ThreadPool> pool = api::current_pool();
         const Call run{.buffers = buffers.buffers, .indices = buffers.indices, .rows = buffers.rows};
         std::visit(

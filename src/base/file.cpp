@@ -76,11 +76,23 @@ std::string read_file(const std::filesystem::path& path, std::int64_t limit) {
     }
 }
 
-void write_file(const std::filesystem::path& path, std::string_view content, Durability durability) {
+void write_file(const std::filesystem::path& given, std::string_view content, Durability durability) {
+    struct stat existing {};
+    const bool exists = ::stat(given.c_str(), &existing) == 0;
+    if (exists && !S_ISREG(existing.st_mode) && !S_ISDIR(existing.st_mode)) {
+        // A device or a pipe is written to; renaming a file to its name would replace it.
+        const Descriptor file(::open(given.c_str(), O_WRONLY | O_CLOEXEC));
+        if (file.number < 0) fail_to("open", given, errno);
+        return write_all(file.number, content, given);
+    }
+    // A link stays one: the file it points to is the one that is replaced.
+    std::error_code unresolved;
+    const std::filesystem::path resolved = exists ? std::filesystem::canonical(given, unresolved) : given;
+    const std::filesystem::path& path = exists && !unresolved ? resolved : given;
     std::string temporary = path.native() + ".XXXXXX";
     {
         const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-        if (file.number < 0) fail_to("create", temporary, errno);
+        if (file.number < 0) fail_to("create", path, errno);
         try {
             // mkostemp makes a private file; give it the permissions an ordinary new file would have.
             const mode_t mask = ::umask(0);

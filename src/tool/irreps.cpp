@@ -36,6 +36,13 @@ void describe(Report& report, const Irreps& irreps) {
             {std::int64_t(i), to_text(irreps[i].irrep), irreps[i].multiplicity, irreps[i].irrep.dim(), slices[i].first, slices[i].second});
 }
 
+std::int64_t channels_of(const IrrepBlock& first, const IrrepBlock& second) {
+    std::int64_t channels = 0;
+    if (__builtin_mul_overflow(first.multiplicity, second.multiplicity, &channels))
+        fail("irreps: the channels of " + to_text(Irreps({first})) + " times " + to_text(Irreps({second})) + " do not fit in 64 bits");
+    return channels;
+}
+
 void multiply(Report& report, const Irreps& first, const Irreps& second, const Irreps* keep) {
     report.fact("first", "first", to_text(first));
     report.fact("second", "second", to_text(second));
@@ -51,7 +58,7 @@ void multiply(Report& report, const Irreps& first, const Irreps& second, const I
                 if (irrep.degree > max_degree) continue;
                 if (keep != nullptr && keep->count(irrep) == 0) continue;
                 rows.push_back({i, j, irrep});
-                all.push_back({first[i].multiplicity * second[j].multiplicity, irrep});
+                all.push_back({channels_of(first[i], second[j]), irrep});
                 channel_wise.push_back({first[i].multiplicity, irrep});
             }
     report.fact("paths", "paths", std::int64_t(rows.size()));
@@ -65,7 +72,7 @@ void multiply(Report& report, const Irreps& first, const Irreps& second, const I
     for (const Row& row : rows)
         table.row({std::to_string(first[row.i].multiplicity) + "x" + to_text(first[row.i].irrep),
                    std::to_string(second[row.j].multiplicity) + "x" + to_text(second[row.j].irrep), to_text(row.irrep),
-                   first[row.i].multiplicity * second[row.j].multiplicity});
+                   channels_of(first[row.i], second[row.j])});
 }
 
 int run(const Arguments& arguments) {

@@ -1,7 +1,10 @@
 // The `clebsch` program: subcommands, help, and what becomes of errors.
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <new>
 #include <string>
 
@@ -20,6 +23,37 @@ void check_command(const CLI::App& app, const std::string& name) {
         names += (names.empty() ? "" : ", ") + command->get_name();
     }
     clebsch::fail("there is no command '" + name + "'; there are " + names);
+}
+
+/// Whether all of `text` is a number that `Number` holds.
+template <class Number>
+bool is_number(const std::string& text) {
+    const char* begin = text.data() + (text.size() > 1 && text[0] == '+' && text[1] != '-' ? 1 : 0);
+    Number value{};
+    const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size();
+}
+
+/// CLI11 reads "" as 0, -1 as 2^64 - 1 where it wants no sign, and what is too large as the largest number there is.
+void check_numbers(CLI::App& app) {
+    const auto check = [](CLI::Option& option, bool (*good)(const std::string&), const std::string& expected) {
+        option.check([=](const std::string& text) { return good(text) ? "" : "expected " + expected + ", got '" + text + "'"; });
+    };
+    for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+        for (CLI::Option* option : command->get_options()) {
+            const std::string type = option->get_type_name();
+            if (type.starts_with("INT")) check(*option, is_number<std::int64_t>, "an integer");
+            if (type.starts_with("UINT")) check(*option, is_number<std::uint64_t>, "an integer of at least 0");
+            if (type.starts_with("FLOAT")) check(*option, is_number<double>, "a number");
+        }
+}
+
+/// What did not reach standard output must not pass for a success.
+int written(int status) {
+    std::cout.flush();
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;
+    std::fprintf(stderr, "clebsch: cannot write to standard output\n");
+    return status == clebsch::tool::exit_done ? clebsch::tool::exit_bad_input : status;
 }
 
 }  // namespace
@@ -48,10 +82,11 @@ int main(int argc, char** argv) {
         add_demo(app, status);
         for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
             command->parse_complete_callback(check_environment);
+        check_numbers(app);
         if (argc > 1 && argv[1][0] != '-') check_command(app, argv[1]);
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? exit_done : exit_bad_input;
+        return app.exit(error) == 0 ? written(exit_done) : exit_bad_input;
     } catch (const clebsch::Error& error) {
         std::fprintf(stderr, "clebsch: %s\n", error.what());
         return exit_bad_input;
@@ -62,5 +97,5 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "clebsch: %s (this is a defect; please report it with the command)\n", error.what());
         return exit_bad_input;
     }
-    return status;
+    return written(status);
 }

@@ -56,6 +56,11 @@ class Run {
 
     int run() {
         check(arguments_);
+        require_distinct({{"MODEL", arguments_.model},
+                          {"STRUCTURE", arguments_.structure},
+                          {"--restart", arguments_.restart},
+                          {"--trajectory", arguments_.trajectory},
+                          {"--plot", arguments_.plot}});
         frame_ = read_frame(arguments_.structure, arguments_.frame);
         MovingAtoms start = begin();
         const std::int64_t first = start.step;
@@ -83,7 +88,7 @@ class Run {
         MovingAtoms start = atoms_at_rest(frame_.structure, frame_.atomic_numbers());
         origin_ = {{"MODEL", to_text(hash_text(read_file(arguments_.model)))},
                    {"STRUCTURE", to_text(hash_text(exact_text(frame_.structure.positions) + exact_text(frame_.structure.cell) +
-                                                   joined(frame_.species, " ")))},
+                                                   periodic_text(frame_.structure) + " " + joined(frame_.species, " ")))},
                    {"--dtype", arguments_.machine.dtype}};
         if (!arguments_.restart.empty() && !arguments_.overwrite && std::filesystem::exists(arguments_.restart)) {
             Restart restart = read_restart(arguments_.restart);

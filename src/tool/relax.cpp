@@ -46,6 +46,13 @@ class Run {
             fail("--skin: expected a length in Angstrom, 0 or more, got " + plain(options_.skin).text);
         if (arguments_.steps < 0) fail("--steps: expected a number of steps, got " + std::to_string(arguments_.steps));
         if (arguments_.cell != "fixed" && arguments_.cell != "free") fail("--cell: expected fixed or free, got '" + arguments_.cell + "'");
+        require_distinct({{"MODEL", arguments_.model},
+                          {"STRUCTURE", arguments_.structure},
+                          {"--trajectory", arguments_.trajectory},
+                          {"--plot", arguments_.plot}});
+        // Whoever names the structure file as --out wants it replaced.
+        require_distinct(
+            {{"MODEL", arguments_.model}, {"--out", arguments_.out}, {"--trajectory", arguments_.trajectory}, {"--plot", arguments_.plot}});
         options_.free_cell = arguments_.cell == "free";
         frame_ = read_frame(arguments_.structure, arguments_.frame);
         if (options_.free_cell && !(volume(frame_.structure) > 0))

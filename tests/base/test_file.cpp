@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -41,6 +43,21 @@ TEST_CASE("files are read whole, within the limit, and written all or nothing") 
     }
     CHECK_THROWS_AS(write_file(folder / "absent" / "data", "x"), Error);
     CHECK_THROWS_AS(write_file(folder, "x"), Error);
+
+    // Only ordinary files are replaced: links stay links, devices and pipes are written to.
+    const fs::path link = folder / "link", pipe = folder / "pipe";
+    fs::create_symlink("data", link);
+    write_file(link, "through the link");
+    CHECK(fs::is_symlink(link));
+    CHECK(read_file(path) == "through the link");
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+    write_file(pipe, "into the pipe");
+    std::string arrived(100, '\0');
+    arrived.resize(static_cast<std::size_t>(std::max<ssize_t>(::read(reader, arrived.data(), arrived.size()), 0)));
+    ::close(reader);
+    CHECK(arrived == "into the pipe");
+    CHECK(fs::is_fifo(pipe));
     fs::remove_all(folder);
 }
 

@@ -61,6 +61,11 @@ def test_one_atom_and_no_atoms() -> None:
         {"positions": np.zeros((2, 3)), "cutoff": 1.0, "structure": np.array([0.0, 0.5])},
         {"positions": np.zeros((2, 3)), "cutoff": 1.0, "structure": np.array([0, 10**9])},
         {"positions": np.zeros((2, 3)), "cutoff": 1.0, "cell": np.eye(3), "periodic": [True, False]},
+        {"positions": np.zeros((2, 3)), "cutoff": 1.0, "cell": np.eye(3), "periodic": "False"},
+        {"positions": np.zeros((2, 3)), "cutoff": 1.0, "cell": np.eye(3), "periodic": [2, 0, 1]},
+        {"positions": np.zeros((2, 3), dtype=complex), "cutoff": 1.0},
+        {"positions": np.zeros((2, 3)).astype(str), "cutoff": 1.0},
+        {"positions": np.zeros((2, 3)), "cutoff": 1.0, "cell": np.eye(3) * 1j},
     ],
 )
 def test_bad_structures_are_refused(arguments: dict) -> None:

@@ -53,6 +53,27 @@ def test_rows_that_no_memory_holds_are_refused(entry: str, rows: int, stride: in
         raise AssertionError(message())
 
 
+def test_outputs_and_workspace_have_memory_of_their_own() -> None:
+    text = SQUARE.replace("rows row\n", "rows row\nindex to: row -> place\n")
+    text = text.replace("z: 2x(1) mul_ir @ each", "z: 2x(1) mul_ir @ to")
+    plan = clebsch.Operation(text).plan("float64")
+    memory = np.zeros(1 << 13)
+    x, z, index, workspace = memory[:6], memory[6:12], memory[12:15].view(np.int64), memory[16:]
+    call = square_call(x, z, 3)
+    call.indices, call.index_count = pointer(lib.IndexBuffer(index.ctypes.data, 1, 3)), 1
+    call.rows, call.space_count = (c_int64 * 2)(3, 3), 2
+    call.workspace, call.workspace_bytes = workspace.ctypes.data, workspace.nbytes
+    assert lib.library.clebsch_launch(plan._handle, byref(call)) == 0
+    call.workspace, call.workspace_bytes = memory[5:].ctypes.data, memory[5:].nbytes
+    assert lib.library.clebsch_launch(plan._handle, byref(call)) == INVALID
+    assert "workspace: expected memory of its own, it overlaps operand 'x'" in message()
+    call.workspace, call.workspace_bytes = workspace.ctypes.data, workspace.nbytes
+    call.indices = pointer(lib.IndexBuffer(memory[11:14].ctypes.data, 1, 3))
+    assert lib.library.clebsch_launch(plan._handle, byref(call)) == INVALID
+    assert "operand 'z'" in message()
+    assert "it overlaps index 'to'" in message()
+
+
 @pytest.mark.parametrize("atoms", [-1, 2**59, 2**62, 2**63 - 1])
 def test_numbers_of_atoms_that_no_memory_holds_are_refused(atoms: int) -> None:
     positions = np.zeros((1, 3))

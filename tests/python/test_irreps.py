@@ -40,8 +40,20 @@ def test_wigner_3j_is_normalised_and_knows_both_sign_tables() -> None:
     for bad in ((13, 1, 1), (-1, 0, 0)):
         with pytest.raises(clebsch.ClebschError):
             clebsch.wigner_3j(*bad)
-    with pytest.raises(clebsch.ClebschError, match="sign_table"):
-        clebsch.wigner_3j(1, 1, 1, sign_table=6)
+    for table in (6, 2**40 + 5):
+        with pytest.raises(clebsch.ClebschError, match="sign_table"):
+            clebsch.wigner_3j(1, 1, 1, sign_table=table)
+
+
+def test_degrees_and_parities_are_not_cut_to_what_fits() -> None:
+    assert clebsch.Irreps.spherical_harmonics(2) == "0e+1o+2e"
+    assert clebsch.Irreps.spherical_harmonics(2, p=1) == "0e+1e+2e"
+    for lmax, p in ((-1, -1), (13, -1), (2, 0), (2, 7)):
+        with pytest.raises(clebsch.ClebschError, match="spherical_harmonics: expected"):
+            clebsch.Irreps.spherical_harmonics(lmax, p)
+    for bad in (clebsch.Irrep(-1, 1), clebsch.Irrep(13, 1), clebsch.Irrep(1, 2), clebsch.Irrep(1, 2**32 + 1)):
+        with pytest.raises(clebsch.ClebschError, match="wigner_d: expected a degree"):
+            clebsch.wigner_d(bad, np.eye(3))
 
 
 def test_rotations_act_on_irreps() -> None:

@@ -279,6 +279,20 @@ def test_bad_row_counts_are_refused(case: str) -> None:
     operation = convolution().jvp("y", "weights")
     with pytest.raises(clebsch.ClebschError, match="^rows: .*'node'"):
         operation({"node": BAD_ROWS[case]}, **inputs(convolution()))
+    with pytest.raises(clebsch.ClebschError, match="^rows: .*'node'"):
+        convolution().plan().workspace_bytes({"edge": 1, "node": BAD_ROWS[case]})
+
+
+def test_the_workspace_of_unknown_rows_is_refused() -> None:
+    with pytest.raises(clebsch.ClebschError, match="^rows: .*'node'"):
+        convolution().plan().workspace_bytes({"edge": 1})
+
+
+@pytest.mark.parametrize("peak", [-1.0, np.nan, np.inf])
+def test_impossible_peaks_are_refused(peak: float) -> None:
+    for peaks, name in (((peak, 0.0), "copy_gigabytes_per_second"), ((0.0, peak), "fma_gigaflops")):
+        with pytest.raises(clebsch.ClebschError, match=f"^{name}: expected"):
+            convolution().explain(*peaks)
 
 
 def test_errors_of_dtypes_name_the_operand() -> None:

@@ -85,6 +85,8 @@ def test_errors_name_what_is_wrong(potential: clebsch.Potential) -> None:
         potential(numbers, np.where(np.arange(63).reshape(21, 3) == 7, np.nan, positions))
     with pytest.raises(FileNotFoundError):
         clebsch.Potential("missing.nqx")
+    with pytest.raises(clebsch.ClebschError, match="zero character"):
+        clebsch.Potential(f"{CHECKPOINT}\0")
     with pytest.raises(clebsch.ClebschError, match="dtype"):
         clebsch.Potential(CHECKPOINT, dtype="float16")
     assert potential.cutoff == 6

@@ -85,6 +85,13 @@ TEST_CASE("usage errors and bad input end with code 2 and say what was expected"
         check_error({"explain", "nequix-main", "--copy", number}, std::string("--copy: expected a finite number above 0, got '") + number);
         check_error({"explain", "nequix-main", "--fma", number}, std::string("--fma: expected a finite number above 0, got '") + number);
     }
+    for (const std::string number : {"", "fast", "1e400", "3x"})
+        check_error({"graph", data + "water-216.xyz", "--cutoff", number}, "--cutoff: expected a number, got '" + number + "'");
+    for (const std::string number : {"", "fast", "1.5", "9223372036854775808"})
+        check_error({"md", "model", "structure", "--steps", number}, "--steps: expected an integer, got '" + number + "'");
+    check_error({"md", "model", "structure", "--restart", "x", "--trajectory", "./x"}, "--trajectory: expected another file than");
+    check_error({"relax", "model", "structure", "--trajectory", "structure"}, "--trajectory: expected another file than");
+    check_error({"irreps", "4294967296x0e", "4294967296x0e"}, "do not fit in 64 bits");
     check_error({"graph", "/dev/null", "--cutoff", "3"}, "'/dev/null': expected at least one frame");
     check_error({"bench", "--structure", "/dev/null", "--cutoff", "3"}, "'/dev/null': expected at least one frame");
     check_error({"demo", "--data", "/nonexistent"}, "/nonexistent");
