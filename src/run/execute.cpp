@@ -353,7 +353,7 @@ class Launch {
             if (state.head_used[part] != 0) {
                 if (state.way == Way::stored) {
                     add_to(plain_row(state, row), head, operand.form.size);
-                } else if (open.row == row) {
+                } else if (open.numbers != nullptr && open.row == row) {
                     add_to(open.numbers, head, operand.form.size);
                 } else {
                     if (open.numbers != nullptr) store_row(operand.form, open.numbers, stored_row(state, open.row));
