@@ -79,10 +79,11 @@ TEST_CASE("harmonics and powers, to third order") {
 TEST_CASE("gates, norms and radial networks, to third order") {
     const Activation silu{Function{FunctionKind::silu, 0}, 1.2}, tanh{Function{FunctionKind::tanh, 0}, 0.9};
     check_operation("gate", gate("3x0e+0o", {silu, tanh}, "3x0e", {silu}, "2x1o+2e"));
-    check_operation("norm", norm("2x1o+2e"), 1e-10L);
+    check_operation("norm", norm("2x1o+2x0e+2e+0o"), 1e-10L);
+    check_operation("norm of scalars", norm("2x0e+0o"), 1e-10L);
     NormActivationOptions with_bias;
     with_bias.bias = true;
-    check_operation("norm activation", norm_activation("2x1o+2e", silu, with_bias), 1e-10L);
+    check_operation("norm activation", norm_activation("0o+2x1o+2e+2x0e", silu, with_bias), 1e-10L);
     check_operation("layer norm", layer_norm("3x0e+2x1o+2e"), 1e-10L);
     RadialOptions radial;
     radial.basis_size = 3;

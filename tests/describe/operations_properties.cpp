@@ -15,6 +15,7 @@
 #include "describe/operations/layout_change.hpp"
 #include "describe/operations/linear.hpp"
 #include "describe/operations/named_problems.hpp"
+#include "describe/operations/norm.hpp"
 #include "describe/operations/rotation.hpp"
 #include "describe/operations/symmetric_contraction.hpp"
 #include "describe/operations_support.hpp"
@@ -103,7 +104,7 @@ const std::vector<Sample>& samples() {
         {"activation", {{"irreps", "2x0e+1x0o+1x1o+2x0e"}, {"functions", "silu,tanh,none,silu"}}},
         {"norm", {{"irreps", "2x1o+1x2e+1x0o"}}},
         {"norm", {{"irreps", "2x1o+1x2e"}, {"squared", "true"}, {"x_layout", "ir_mul"}}},
-        {"norm_activation", {{"irreps", "2x1o+1x2e"}, {"function", "sigmoid"}, {"bias", "true"}}},
+        {"norm_activation", {{"irreps", "2x1o+3x0e+1x2e+1x0o"}, {"function", "sigmoid"}, {"bias", "true"}}},
         {"norm_activation", {{"irreps", "2x1o"}, {"function", "tanh"}, {"normalize", "false"}, {"normalization", "exact"}}},
         {"layer_norm", {{"irreps", "3x0e+2x1o+1x2e"}}},
         {"layer_norm", {{"irreps", "2x1o+1x2e"}, {"x_layout", "ir_mul"}, {"epsilon", "0.5"}}},
@@ -416,6 +417,35 @@ TEST_CASE("a norm activation multiplies by sigmoid(|x|)/|x|") {
     call.arrays["x"] = {1, 2, 2, 0, 0, 0};
     const ReferenceArray out = evaluate(description, call).at("out");
     CHECK(deviation(out, {.317524708941, .635049417882, .635049417882, 0, 0, 0}) < 1e-11);
+}
+
+TEST_CASE("norms of scalars and functions of them keep their digits to second derivatives, around zero too") {
+    const auto second_of = [](const Program& program, const ReferenceArray& x) {
+        const std::vector<std::string> along = {"x"};
+        const Program second = jvp(jvp(program, along), along);
+        ReferenceInputs call;
+        call.rows = {{"row", static_cast<std::int64_t>(x.size())}};
+        for (const int input : second.inputs)
+            call.arrays[second.values[static_cast<std::size_t>(input)].name] = ReferenceArray(x.size(), 1);
+        call.arrays["x"] = x;
+        return evaluate(second, call).begin()->second;
+    };
+    const ReferenceArray x = {1.5L, -0.7L, 1e-3L, -1e-5L, 2e-7L};
+    CHECK(second_of(norm("0e"), x) == ReferenceArray(x.size(), 0));
+    // sign(x) silu(|x|): silu''(r) = s (1 - s) (2 + r (1 - 2 s)), s = sigmoid(r).
+    const ReferenceArray second = second_of(norm_activation("0o", {Function{FunctionKind::silu, 0}, 1.0}), x);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const long double r = std::fabs(x[i]), s = 1 / (1 + std::exp(-r)), expected = s * (1 - s) * (2 + r * (1 - 2 * s));
+        CHECK(std::fabs(second[i] - (x[i] < 0 ? -expected : expected)) < 1e-17L);
+    }
+    // Between -epsilon and epsilon: x f(epsilon) / epsilon.
+    NormActivationOptions wide;
+    wide.epsilon = 0.5;
+    ReferenceInputs call;
+    call.rows = {{"row", 4}};
+    call.arrays["x"] = {0, 0.25L, -0.125L, -2};
+    const ReferenceArray out = evaluate(norm_activation("0e", {Function{FunctionKind::exp, 0}, 1.0}, wide), call).at("out");
+    CHECK(deviation(out, {0, std::exp(0.5L) / 2, -std::exp(0.5L) / 4, -std::exp(2.L)}) < 1e-17L);
 }
 
 TEST_CASE("a layer norm divides by the root of the mean over blocks of sums over (2l+1)^2, and scales channels") {

@@ -129,7 +129,7 @@ Irrep activated(Irrep irrep, const Activation& activation) {
 }
 
 ActivatedSegments activate_segments(ProgramBuilder& program, int value, const std::vector<int>& segments,
-                                    const std::vector<Activation>& activations) {
+                                    const std::vector<Activation>& activations, const std::string& prefix) {
     const Value from = program.value(value);
     ActivatedSegments result{std::vector<int>(segments.size(), value), segments};
     // One value for all segments of equal function.
@@ -154,7 +154,7 @@ ActivatedSegments activate_segments(ProgramBuilder& program, int value, const st
             result.segments[i] = place;
             members.push_back(i);
         }
-        const std::string name = "scalars" + std::to_string(value) + "_" + std::to_string(f);
+        const std::string name = prefix + std::to_string(value) + "_" + std::to_string(f);
         // A value that is all of one function needs no copy.
         const bool all = members.size() == from.segments.size();
         const int applied = program.apply("activated_" + name, functions[f], all ? value : program.apply(name, take, {value}));

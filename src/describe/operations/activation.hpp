@@ -50,11 +50,11 @@ Program activation(const Irreps& irreps, const std::vector<Activation>& activati
 class ProgramBuilder;
 
 /// Applies activations to segments of a value. `values[i]`, segment `segments[i]`: where the function of segment i lies (its scale is not
-/// applied yet).
+/// applied yet). Names of new values begin with `prefix`: another one for a second call on the same value.
 struct ActivatedSegments {
     std::vector<int> values, segments;
 };
 ActivatedSegments activate_segments(ProgramBuilder& program, int value, const std::vector<int>& segments,
-                                    const std::vector<Activation>& activations);
+                                    const std::vector<Activation>& activations, const std::string& prefix = "scalars");
 
 }  // namespace clebsch
