@@ -151,7 +151,7 @@ class Demo {
     }
 
     /// Runs and checks passes one after the other.
-    void passes(const std::string& what, const std::vector<Pass>& passes, Arrays& arrays, double bound = float32_bound) {
+    void passes(const std::string& what, const std::vector<Pass>& passes, Arrays& arrays) {
         for (const Pass& pass : passes) {
             progress_.now(what + ", " + pass.title);
             Workload workload(pass.description, topology_, arrays);
@@ -159,7 +159,7 @@ class Demo {
             const Timing timing = measure_in_turns({[&] { workload.run(parallel_for); }}, 0.3, 3).front();
             progress_.now(what + ", " + pass.title + " against the reference");
             const double error = sample_error(workload, arrays, topology_, sample_);
-            const bool passed = verdicts_.add(error, bound);
+            const bool passed = verdicts_.add(error, float32_bound);
             const Work work = workload.work();
             const double edges = static_cast<double>(graph_.edges());
             table_->row({what,
@@ -169,7 +169,7 @@ class Demo {
                          number(2e-9 * work.multiply_adds / timing.median),
                          percent(limit_seconds(work, measured_.peaks) / timing.median),
                          scientific(error),
-                         scientific(bound),
+                         scientific(float32_bound),
                          {passed, Verdicts::word(passed)},
                          workload.schedule()});
             points_.push_back({what, pass.title, work, timing.median});
@@ -213,7 +213,7 @@ class Demo {
             std::vector<Pass> radial = {{"forward", "forward", forward},
                                         {"backward", "backward", vjp(forward, std::vector<std::string>{"lengths"})}};
             radial.push_back({"double_backward", "double backward", reverse(radial[1].description, {"lengths", "weights_cotangent"})});
-            passes(name + ", radial", radial, arrays, radial_bound);
+            passes(name + ", radial", radial, arrays);
             convolution_arrays.put("weights", arrays.take("weights", Role::output));
         }
         Array y(DType::float32, y_->rows(), y_->size());

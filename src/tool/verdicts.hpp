@@ -8,9 +8,6 @@ namespace clebsch::tool {
 
 /// The bounds of the library's promises, norm-wise and relative.
 inline constexpr double float32_bound = 2e-6, float64_bound = 1e-13, equivariance_bound = 1e-12, difference_bound = 1e-8;
-/// Of a radial network's float32 values and derivatives: the terms of its cutoff polynomial, about 170 in the first derivative, cancel to
-/// at most 2.
-inline constexpr double radial_bound = 1e-5;
 
 class Verdicts {
  public:

@@ -54,18 +54,39 @@ int multiply(ProgramBuilder& program, const std::string& rows, const std::string
     return out.finish();
 }
 
-/// u(d/cutoff): the polynomial in t and t^p times step(1 - t).
+/// acc x t^count + the sum over k < count of (first + k + 1)(first + k + 2)/2 t^k; without acc the sum alone.
+int add_powers(ProgramBuilder& program, const std::string& rows, const std::string& name, int t, int first, int count, int acc) {
+    Assembly out(program, rows, scalar_output(name));
+    std::vector<Factor> powers;
+    const int operand = out.operand(t);
+    for (int k = 0; k <= count; ++k, powers.push_back({operand, 0, "", -1})) {
+        if (k == count && acc < 0) break;
+        std::vector<Factor> path = powers;
+        if (k == count) path.push_back({out.operand(acc), 0, "", -1});
+        path.push_back({0, 0, "", -1});
+        const double n = first + k;
+        add_path(out.polynomial, std::move(path), Coefficients(), k == count ? 1.0 : (n + 1) * (n + 2) / 2, {});
+    }
+    return out.finish();
+}
+
+/// u(d/cutoff) = w^3 times the sum over k < p of (k+1)(k+2)/2 t^k with w = relu(1 - d/cutoff), t = 1 - w: the polynomial of RadialOptions
+/// with its three zeros at t = 1 taken out. Its terms are all positive, so nothing cancels next to the cutoff, where the expanded form
+/// loses all its digits. By Horner's rule, eight powers at a time.
 int cutoff_value(ProgramBuilder& program, const RadialOptions& options, int length) {
-    const double p = options.cutoff_power;
-    const int t = program.affine("t", length, 1 / options.cutoff);
-    const int t_power = program.apply("t_power", power(p), t);
-    const int inside = program.apply("inside", Function{FunctionKind::step, 0}, program.affine("one_minus_t", t, -1, 1));
+    constexpr int together = 8;
+    const int inside =
+        program.apply("inside", Function{FunctionKind::relu, 0}, program.affine("one_minus_t", length, -1 / options.cutoff, 1));
+    const int t = program.affine("t", inside, -1, 1);
+    int sum = -1;
+    for (int end = options.cutoff_power; end > 0;) {
+        const int first = (end - 1) / together * together;
+        sum = add_powers(program, options.edges, "cutoff_powers_" + std::to_string(first), t, first, end - first, sum);
+        end = first;
+    }
     Assembly u(program, options.edges, scalar_output("cutoff"));
-    const Factor i{u.operand(inside), 0, "", -1}, tp{u.operand(t_power), 0, "", -1}, t1{u.operand(t), 0, "", -1}, out{0, 0, "", -1};
-    add_path(u.polynomial, {i, out}, Coefficients(), 1.0, {});
-    add_path(u.polynomial, {i, tp, out}, Coefficients(), -(p + 1) * (p + 2) / 2, {});
-    add_path(u.polynomial, {i, tp, t1, out}, Coefficients(), p * (p + 2), {});
-    add_path(u.polynomial, {i, tp, t1, t1, out}, Coefficients(), -p * (p + 1) / 2, {});
+    const Factor w{u.operand(inside), 0, "", -1}, q{u.operand(sum), 0, "", -1}, out{0, 0, "", -1};
+    add_path(u.polynomial, {w, w, w, q, out}, Coefficients(), 1.0, {});
     return u.finish();
 }
 

@@ -24,7 +24,7 @@ struct RadialOptions {
     double start = 0.0;                           ///< of centres
     bool open_ends = true;
     /// Power p of the cutoff u(t) = 1 - (p+1)(p+2)/2 t^p + p(p+2) t^(p+1) - p(p+1)/2 t^(p+2), t = d/cutoff, 0 from t = 1 on. It multiplies
-    /// the basis. 0: none.
+    /// the basis. 0: none. (Written as (1 - t)^3 times a sum of positive terms, which is the same.)
     int cutoff_power = 6;
     std::vector<std::int64_t> hidden = {64, 64};                     ///< widths between the matrices; empty: one matrix
     std::int64_t outputs = 0;                                        ///< number of weights; 0: no matrices, the output is the basis
