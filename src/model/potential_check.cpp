@@ -120,17 +120,17 @@ class Checks {
         else add("virial is the energy's slope (random strains)", std::abs(found - expected), options_.virial_bound, "eV");
     }
 
-    /// A random rotation with inversion of atoms and cell.
+    /// A random rotation of atoms and cell, with inversion unless the options say otherwise.
     void rotation() {
         const Matrix3 turn = rotation_matrix(Angles{3 * normal(), std::abs(normal()), 3 * normal()});
         Matrix3 m{};
-        for (std::size_t i = 0; i < 9; ++i) m[i] = -turn[i];
+        for (std::size_t i = 0; i < 9; ++i) m[i] = options_.inversion ? -turn[i] : turn[i];
         const Energies there = evaluate(exact_, transformed(structure_, m), numbers_);
         std::vector<double> expected(here_.forces.size(), 0.0);
         for (std::size_t i = 0; i < expected.size(); i += 3)
             for (std::size_t a = 0; a < 3; ++a)
                 for (std::size_t b = 0; b < 3; ++b) expected[i + b] += here_.forces[i + a] * m[3 * a + b];
-        compare("rotation and inversion", there, expected);
+        compare(options_.inversion ? "rotation and inversion" : "rotation", there, expected);
     }
 
     void permutation() {

@@ -26,6 +26,7 @@ struct PotentialCheckOptions {
     double virial_bound = 1e-6;    ///< eV: the virial likewise, where there is no volume
     double symmetry_bound = 1e-9;  ///< eV per atom; forces relative to the largest, or eV/A if that is below 1
     double float32_energy_bound = 2e-6, float32_force_bound = 1e-4, float32_stress_bound = 1e-6;  ///< eV per atom, eV/A, eV/A^3
+    bool inversion = true;  ///< rotations come with an inversion; false for models of SO(3), which may tell left from right
     std::function<void(int)> progress = {};  ///< called before each evaluation with its number, from 1
 };
 
