@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._library import ClebschError, MissingError, UnsupportedError, call, call_text, encode, library
+from ._threads import set_num_threads
 from .irreps import Block, Irrep, Irreps, rotation_from_angles, rotation_from_quaternion, wigner_3j, wigner_d
 from .operation import Index, Operand, Operation, Plan, build, builders
 
@@ -48,13 +49,6 @@ def info() -> dict[str, Any]:
 def force_instruction_set(name: str) -> None:
     """Instruction set of plans prepared from now on: "baseline", "avx2", "avx512", "neon" or "" for the best available."""
     call("clebsch_force_instruction_set", encode(name, "instruction set"))
-
-
-def set_num_threads(threads: int) -> None:
-    """Threads of the library's pool, the caller included (0: one per core)."""
-    if not 0 <= threads <= 1024:
-        raise ClebschError(f"threads: expected 0 (one per core) to 1024, got {threads}")
-    call("clebsch_set_num_threads", threads)
 
 
 def __getattr__(name: str) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _library as lib
 from ._library import ClebschError, call, call_handle, call_text, encode, library
+from ._threads import times_set
 
 #: NumPy dtypes and the library's numbers for them. bfloat16 arrays are passed as uint16 views with dtype="bfloat16".
 DTYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3}
@@ -260,16 +261,23 @@ class BoundCall:
     def __init__(self, plan: Plan, data: _CallData) -> None:
         self._plan = plan
         self._data = data
-        size = plan.workspace_bytes(data.rows)
-        self._workspace = np.empty(size + 64, dtype=np.uint8)
-        address = self._workspace.ctypes.data
-        data.call.workspace = address + (-address) % 64
-        data.call.workspace_bytes = size
         self._call = byref(data.call)
         self._result = data.result()
+        self._make_workspace()
+
+    def _make_workspace(self) -> None:
+        """For the threads there are now."""
+        self._threads_set = times_set()
+        size = self._plan.workspace_bytes(self._data.rows)
+        self._workspace = np.empty(size + 64, dtype=np.uint8)
+        address = self._workspace.ctypes.data
+        self._data.call.workspace = address + (-address) % 64
+        self._data.call.workspace_bytes = size
 
     def __call__(self) -> Any:
         """Runs; one output: its array, several: a dict. The arrays are the same every time."""
+        if self._threads_set != times_set():
+            self._make_workspace()
         self._data.refresh()
         call("clebsch_launch", self._plan._handle, self._call)
         return self._result

@@ -5,9 +5,8 @@ import itertools
 import clebsch
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-o3 = pytest.importorskip("e3nn.o3")
+import torch
+from e3nn import o3
 
 
 @pytest.fixture(autouse=True)

@@ -8,16 +8,15 @@ import os
 
 os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # e3nn 0.4.4 keeps its constants in a pickle
 
-import clebsch
-import numpy as np
-import pytest
-
-torch = pytest.importorskip("torch")
-torch.set_default_dtype(torch.float64)
-e3nn = pytest.importorskip("e3nn")
-if not e3nn.__version__.startswith("0.4."):
-    pytest.skip("needs e3nn 0.4", allow_module_level=True)
+import clebsch  # noqa: E402
+import e3nn  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
 from e3nn import o3  # noqa: E402
+
+torch.set_default_dtype(torch.float64)
+assert e3nn.__version__.startswith("0.4."), f"needs e3nn 0.4, got {e3nn.__version__}"
 
 
 def test_every_3j_it_has() -> None:

@@ -9,14 +9,13 @@ from pathlib import Path
 
 os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # e3nn 0.4.4 keeps its constants in a pickle
 
-import clebsch
-import numpy as np
-import pytest
-
-torch = pytest.importorskip("torch")
-torch.set_default_dtype(torch.float64)
-pytest.importorskip("mace")
+import clebsch  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
 from e3nn import o3  # noqa: E402
+
+torch.set_default_dtype(torch.float64)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 from make_mace_goldens import SymmetricContraction, bases_and_weights, channels_apart  # noqa: E402

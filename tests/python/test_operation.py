@@ -336,3 +336,36 @@ def test_explain_names_the_kernel_and_builders_describe_themselves() -> None:
     assert "fold" in convolution().explain()
     for name, builder in clebsch.builders().items():
         assert builder["help"], name
+
+
+def test_a_bound_call_follows_the_number_of_threads() -> None:
+    operation = clebsch.build("convolution", in_="4x0e+4x1o", edge="0e+1o", out="0e+1o")
+    rng = np.random.default_rng(5)
+    rows = {"node": 300, "edge": 20_000}
+    arrays = {o.name: rng.standard_normal((rows[o.space], o.row_size)) for o in operation.inputs}
+    receiver = np.sort(rng.integers(0, 300, 20_000))
+    sender = rng.integers(0, 300, 20_000)
+    try:
+        clebsch.set_num_threads(1)
+        bound = (
+            operation.vjp("x")
+            .plan("float64")
+            .bind(
+                rows,
+                **{name: array for name, array in arrays.items() if name != "x"},
+                out_cotangent=rng.standard_normal((300, operation.outputs[0].row_size)),
+                sender=sender,
+                receiver=receiver,
+            )
+        )
+        expected = bound().copy()
+        clebsch.set_num_threads(8)
+        np.testing.assert_array_equal(bound(), expected)
+    finally:
+        clebsch.set_num_threads(0)
+
+
+@pytest.mark.parametrize("threads", [2.5, "4", -1, 2000, None])
+def test_set_num_threads_refuses_what_is_no_number_of_threads(threads: object) -> None:
+    with pytest.raises(clebsch.ClebschError, match="threads: expected"):
+        clebsch.set_num_threads(threads)
