@@ -5,42 +5,14 @@
 #include "base/error.hpp"
 #include "run/kernels/general.hpp"
 #include "schedule/kernel.hpp"
+#include "schedule/letters.hpp"
 
 namespace clebsch {
 namespace {
 
-/// Where a factor's number is, as a function of its letters: constant + sum of linear[letter] v + triangular[letter] v (v + 1) / 2, by
-/// letter - 'a'.
-struct Place {
-    std::int64_t constant = 0;
-    std::int64_t linear[26] = {};
-    std::int64_t triangular[26] = {};
-};
-
-Place place_of(const Path& path, const Factor& factor) {
-    Place place;
-    const std::vector<ChannelGroup> groups = parse_channels(factor.channels);
-    std::int64_t step = 1;  // of the group: the extents of all groups to its right
-    for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
-        const std::int64_t n = path.extent(group->first);
-        if (group->restricted()) {
-            // Pair u < v has number u n - u (u + 1) / 2 + v - u - 1.
-            place.constant -= step;
-            place.linear[group->first - 'a'] += step * (n - 1);
-            place.triangular[group->first - 'a'] -= step;
-            place.linear[group->second - 'a'] += step;
-            step *= n * (n - 1) / 2;
-        } else {
-            place.linear[group->first - 'a'] += step;
-            step *= n;
-        }
-    }
-    return place;
-}
-
 /// Letters from the outermost to the innermost: a restricted pair in its order; innermost the longest letter that runs contiguously (or not
 /// at all) through every factor, preferably one the output has.
-std::string loop_order(const Path& path, const std::vector<Place>& places) {
+std::string loop_order(const Path& path, const std::vector<LetterPlace>& places) {
     const std::vector<ChannelGroup> pairs = restrictions(path);
     std::string letters;
     for (const auto& [letter, extent] : path.extents) letters += letter;
@@ -50,7 +22,8 @@ std::string loop_order(const Path& path, const std::vector<Place>& places) {
     const auto suits = [&](char letter) {
         std::int64_t score = std::min<std::int64_t>(path.extent(letter), 64);
         bool contiguous = true;
-        for (const Place& place : places) contiguous = contiguous && place.linear[letter - 'a'] >= 0 && place.linear[letter - 'a'] <= 1;
+        for (const LetterPlace& place : places)
+            contiguous = contiguous && place.linear[letter - 'a'] >= 0 && place.linear[letter - 'a'] <= 1;
         if (contiguous) score += 1000;
         if (places.back().linear[letter - 'a'] == 1) score += 32;
         return score;
@@ -102,7 +75,7 @@ PackedPath pack(const Polynomial& polynomial, const Path& path) {
         throw Error(ErrorKind::unsupported,
                     "a path of " + std::to_string(path.factors.size()) + " factors: at most " + std::to_string(most_factors) + " can run");
     PackedPath packed;
-    std::vector<Place> places;
+    std::vector<LetterPlace> places;
     for (const Factor& factor : path.factors) places.push_back(place_of(path, factor));
     const std::string order = loop_order(path, places);
     for (const char letter : order) {

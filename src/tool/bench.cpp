@@ -11,6 +11,7 @@
 #include "io/xyz.hpp"
 #include "run/machine.hpp"
 #include "tool/command.hpp"
+#include "tool/gpu_bench.hpp"
 #include "tool/machine_options.hpp"
 #include "tool/passes.hpp"
 #include "tool/progress.hpp"
@@ -31,6 +32,8 @@ const std::vector<std::string> usual_problems = {
 struct Arguments {
     std::vector<std::string> problems;
     std::string in, edge = "1x0e+1x1o+1x2e+1x3o", filter;
+    std::string device = "cpu";
+    int blocks = 0, team_warps = 0;
     std::string structure, passes = "forward,backward,double", svg, layout = "mul_ir", family, gradients;
     double cutoff = 0, seconds = 1.0;
     MachineOptions machine;
@@ -193,7 +196,27 @@ class Bench {
     int fallbacks_ = 0;
 };
 
+int run_on_gpu(const Arguments& arguments) {
+    if (!arguments.structure.empty()) fail("--structure: graphs of structures are measured on the CPU only");
+    std::vector<GpuProblemToTime> problems;
+    for (Problem& problem : problems_of(arguments)) {
+        if (arguments.layout == "ir_mul") problem.description = with_layout(problem.description, Layout::ir_mul);
+        problems.push_back({problem.label, problem.kind, std::move(problem.description)});
+    }
+    return gpu_bench(problems, {.passes = split(arguments.passes, ','),
+                                .gradients = split(arguments.gradients, ','),
+                                .dtype = arguments.machine.type(),
+                                .sizes = arguments.sizes,
+                                .seconds = arguments.seconds,
+                                .schedule = arguments.family,
+                                .blocks = arguments.blocks,
+                                .team_warps = arguments.team_warps,
+                                .json = arguments.json});
+}
+
 int run(const Arguments& arguments) {
+    if (arguments.device != "cpu" && arguments.device != "cuda") fail("--device: expected cpu or cuda, got '" + arguments.device + "'");
+    if (!arguments.list && arguments.device == "cuda") return run_on_gpu(arguments);
     if (!arguments.list) return Bench(arguments).run();
     Report report;
     Table& table = report.table(
@@ -223,8 +246,16 @@ void add_bench(CLI::App& app, int& status) {
     command->add_option("--gradients", arguments->gradients, "Inputs whose gradients backward computes, such as x,y (default: all)");
     command->add_flag("--product", arguments->product, "Of convolutions, only the tensor product, a row per edge");
     command->add_option("--layout", arguments->layout, "mul_ir (e3nn's) or ir_mul, of all operands")->capture_default_str();
-    command->add_option("--kernel", arguments->family, "The only kernel family to use before `general`");
+    command->add_option("--kernel", arguments->family,
+                        "The only kernel family to use before `general`; with --device cuda the schedule, stream or general");
     command->add_option("--seconds", arguments->seconds, "Time for each pass")->check(CLI::Range(0.01, 600.0))->capture_default_str();
+    command->add_option("--device", arguments->device, "cpu or cuda")->capture_default_str();
+    command->add_option("--blocks", arguments->blocks, "cuda: blocks of a stream kernel per multiprocessor (default: chosen)")
+        ->check(CLI::Range(1, 8));
+    command
+        ->add_option("--team-warps", arguments->team_warps,
+                     "cuda: one block per multiprocessor with so many consumer warps on each scheduler (default: chosen)")
+        ->check(CLI::Range(1, 6));
     command->add_flag("--quick", arguments->quick, "A quarter of the size, a fifth of the time");
     command->add_flag("--schedules", arguments->schedules, "Print how every pass was scheduled");
     command->add_option("--svg", arguments->svg, "Write a roofline picture to this file");

@@ -7,6 +7,7 @@
 #include "describe/text.hpp"
 #include "tool/command.hpp"
 #include "tool/explain_model.hpp"
+#include "tool/gpu_explain.hpp"
 #include "tool/machine_options.hpp"
 #include "tool/report.hpp"
 #include "tool/request.hpp"
@@ -20,6 +21,8 @@ struct Arguments {
     MachineOptions machine;
     SizeOptions sizes;
     double copy = 0, fma = 0;  // GB/s, GFLOP/s
+    std::string target;        // a GPU architecture; empty: this processor
+    bool source = false;
     bool measure = false, print_text = false, all = false, json = false;
 };
 
@@ -192,6 +195,7 @@ int run(const Arguments& arguments) {
         return exit_done;
     }
     const Request request = read_request(arguments.operation);
+    if (!arguments.target.empty()) return explain_gpu(request, arguments.target, arguments.machine.type(), arguments.source);
     if (arguments.print_text && !arguments.json) {
         std::fputs(text_of(request.description).c_str(), stdout);
         return exit_done;
@@ -250,6 +254,8 @@ void add_explain(CLI::App& app, int& status) {
     command->add_flag("--measure", arguments->measure, "Measure what of these is not given");
     add_size_options(*command, arguments->sizes);
     add_machine_options(*command, arguments->machine, true);
+    command->add_option("--target", arguments->target, "How it would run on a GPU: sm_80, sm_90, sm_100, sm_120 (no GPU is needed)");
+    command->add_flag("--source", arguments->source, "With --target: the kernels as CUDA C++");
     command->add_flag("--json", arguments->json, "For machines");
     command->footer(
         "Examples:\n"

@@ -1,0 +1,42 @@
+#pragma once
+// Source text with indentation, and how numbers and names are written in it.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedule/gpu_kernel.hpp"
+
+namespace clebsch {
+
+class SourceText {
+ public:
+    /// One line; a line that ends in '{' indents what follows, one that begins with '}' ends that.
+    void line(std::string_view text);
+    void blank() { text_ += '\n'; }
+    const std::string& text() const { return text_; }
+
+ private:
+    std::string text_;
+    int depth_ = 0;
+};
+
+/// A literal of the type, exactly rounded: "0.57735026f", "0.57735026918962584".
+std::string literal(double value, GpuNumber type);
+std::string literal(std::int64_t value);
+/// The type a number is stored as: "float", "double", "Bfloat16", "Float16".
+const char* type_name(GpuNumber type);
+/// A C identifier that shows where it came from: "x_gradient", with '.' as '_'.
+std::string identifier(std::string_view name);
+std::string joined(const std::vector<std::string>& parts, std::string_view separator);
+
+/// struct Arguments with one 8-byte member per argument, named by argument_name.
+void write_arguments(SourceText& source, const GpuProblem& problem, const std::vector<KernelArgument>& arguments);
+std::string argument_name(const GpuProblem& problem, const KernelArgument& argument);
+
+/// What every kernel begins with: numbers, atomic additions, lookups (skeletons/device.cuh).
+std::string_view device_preamble();
+/// The frame of stream kernels (skeletons/stream.cuh).
+std::string_view stream_preamble();
+
+}  // namespace clebsch

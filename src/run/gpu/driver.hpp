@@ -1,0 +1,124 @@
+#pragma once
+// The CUDA driver, loaded when first used. The only file that knows its functions.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "schedule/gpu_target.hpp"
+
+namespace clebsch::gpu {
+
+/// A CUDA stream as the caller has it (CUstream, cudaStream_t); null: the default stream.
+using Stream = void*;
+
+/// What is there (loading it if need be) or why nothing is: one line for `clebsch info`. Never throws.
+struct DriverStatus {
+    bool found = false;
+    std::string text;  ///< "CUDA driver 13.0, NVIDIA H200 (sm_90, 132 multiprocessors)", or what is missing
+};
+DriverStatus driver_status();
+/// GPUs in this machine; 0 without a driver. Never throws.
+int device_count();
+
+/// The primary context of a device, retained to the end of the process. Functions make it current for the calling thread while they run.
+/// Every function throws Error(unsupported) with the driver's own words.
+class Device {
+ public:
+    /// Device `number`. Throws Error(not_found) without a driver, Error(invalid_argument) for a number there is not.
+    static const Device& get(int number);
+
+    int number() const { return number_; }
+    const std::string& name() const { return name_; }
+    const GpuTarget& target() const { return target_; }
+    int multiprocessors() const { return multiprocessors_; }
+
+    void* allocate(std::size_t bytes) const;
+    void release(void* memory) const noexcept;
+    void to_device(void* to, const void* from, std::size_t bytes) const;            ///< waits
+    void from_device(void* to, const void* from, std::size_t bytes) const;          ///< waits for the device, then copies
+    void copy(void* to, const void* from, std::size_t bytes, Stream stream) const;  ///< within the device, in the order of the stream
+    void synchronize() const;
+
+    /// Rows of `bytes` bytes, `stride` apart, become zero, in the order of the stream.
+    void zero(void* to, std::size_t stride, std::size_t bytes, std::size_t rows, Stream stream) const;
+
+    Stream make_stream() const;
+    void destroy_stream(Stream stream) const noexcept;
+    /// Milliseconds between two events around what `work` puts on the stream.
+    class Timer;
+
+ private:
+    friend class Module;
+    int number_ = 0;
+    void* context_ = nullptr;
+    std::string name_;
+    GpuTarget target_;
+    int multiprocessors_ = 0;
+    explicit Device(int number);
+};
+
+/// A compiled kernel on a device.
+class Module {
+ public:
+    /// Loads a cubin and its function. Throws Error(unsupported) naming the kernel.
+    Module(const Device& device, const std::string& cubin, const std::string& kernel);
+    ~Module();
+    Module(const Module&) = delete;
+    Module& operator=(const Module&) = delete;
+
+    /// Dynamic shared memory beyond 48 kB must be allowed before a launch.
+    void allow_shared(int bytes) const;
+    int blocks_per_multiprocessor(int threads, int shared_bytes) const;
+    int registers() const;
+    int spill_bytes() const;  ///< local memory per thread
+
+    /// Puts the kernel on the stream; `arguments` is its one parameter. Allocates nothing and does not wait.
+    void launch(std::array<std::int64_t, 2> grid, int threads, int shared_bytes, Stream stream,
+                std::span<const std::uint64_t> arguments) const;
+
+ private:
+    const Device& device_;
+    std::string name_;
+    void* library_ = nullptr;
+    void* function_ = nullptr;
+};
+
+/// Device memory with the life of this object.
+class Memory {
+ public:
+    Memory(const Device& device, std::size_t bytes)
+        : device_(&device), data_(bytes > 0 ? device.allocate(bytes) : nullptr), bytes_(bytes) {}
+    Memory(Memory&& other) noexcept : device_(other.device_), data_(other.data_), bytes_(other.bytes_) { other.data_ = nullptr; }
+    Memory& operator=(Memory&&) = delete;
+    ~Memory() {
+        if (data_ != nullptr) device_->release(data_);
+    }
+    void* data() const { return data_; }
+    std::size_t bytes() const { return bytes_; }
+
+ private:
+    const Device* device_;
+    void* data_;
+    std::size_t bytes_;
+};
+
+/// Two events on a stream.
+class Device::Timer {
+ public:
+    explicit Timer(const Device& device);
+    ~Timer();
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
+    void start(Stream stream) const;
+    double stop(Stream stream) const;  ///< waits; milliseconds since start
+
+ private:
+    const Device& device_;
+    void* begin_ = nullptr;
+    void* end_ = nullptr;
+};
+
+}  // namespace clebsch::gpu

@@ -1,0 +1,75 @@
+#pragma once
+// A polynomial made ready to run on a GPU. Immutable, so that it may run in any number of threads and streams at once, each launch with a
+// workspace of its own.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "emit/kernels.hpp"
+#include "run/call.hpp"
+#include "run/gpu/driver.hpp"
+#include "schedule/estimate.hpp"
+
+namespace clebsch::gpu {
+
+struct PlanOptions {
+    std::vector<DType> dtypes = {};     ///< storage of each operand, in their order; empty: float32 all
+    std::optional<DType> compute = {};  ///< float32 or float64; default: float64 if every operand is stored so, else float32
+    std::string schedule = {};          ///< "": chosen; "stream", "general"
+    int device = 0;
+    int blocks = 0, team_warps = 0;  ///< for measurements (GpuProblem); 0: chosen
+};
+
+class PolynomialPlan {
+ public:
+    /// Validates, schedules, compiles (or finds compiled kernels) and loads. Throws Error: an invalid polynomial, a wrong number of dtypes,
+    /// no driver, no compiler, no such GPU.
+    explicit PolynomialPlan(Polynomial polynomial, const PlanOptions& options = {});
+    ~PolynomialPlan();
+    PolynomialPlan(PolynomialPlan&&) noexcept;
+    PolynomialPlan& operator=(PolynomialPlan&&) noexcept;
+
+    const Polynomial& polynomial() const;
+    const std::vector<std::string>& spaces() const;  ///< row_spaces(polynomial())
+    const std::vector<DType>& dtypes() const;
+    DType compute() const;
+    const Device& device() const;
+
+    /// Device memory that a launch over these rows needs: sums of outputs that are stored otherwise than they are summed.
+    std::size_t workspace_bytes(std::span<const std::int64_t> rows) const;
+
+    /// Puts the work on the stream: all buffers, indices and the workspace (256-byte aligned) are in this device's memory. Outputs are
+    /// overwritten. Does not allocate, wait, compile or copy, so it can be captured into a graph. Throws Error before anything is put
+    /// there: see check_buffer; index arrays of the wrong length. Values of indices are checked by the kernels: one out of range counts as
+    /// masked, and index_error() tells afterwards.
+    void launch(const Call& call, Workspace workspace, Stream stream) const;
+
+    /// Waits for the device; whether a launch since the last call met an index out of range.
+    bool index_error() const;
+
+    Work work(std::span<const std::int64_t> rows) const;
+    std::string explain() const;
+    /// "stream" or "general".
+    const char* schedule() const;
+    /// Registers per thread and spilled bytes of every kernel.
+    struct Resources {
+        std::string kernel;
+        int registers = 0, spill_bytes = 0;
+    };
+    std::vector<Resources> resources() const;
+
+ private:
+    struct Data;
+    std::unique_ptr<const Data> data_;
+};
+
+/// The problem the emitter is given for these options.
+GpuProblem gpu_problem(const Polynomial& polynomial, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target);
+/// Multiply-adds (of coefficients, without sharing) and bytes of a launch.
+Work gpu_work(const Polynomial& polynomial, const std::vector<DType>& dtypes, std::span<const std::int64_t> rows);
+
+}  // namespace clebsch::gpu

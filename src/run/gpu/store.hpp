@@ -1,0 +1,30 @@
+#pragma once
+// Compiled kernels on disk: a second process does not compile again. A damaged, foreign, racing or unwritable store costs time, never a
+// wrong kernel.
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "describe/polynomial.hpp"
+
+namespace clebsch::gpu {
+
+class KernelStore {
+ public:
+    /// `folder` empty: nothing is kept.
+    explicit KernelStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+    /// The payload kept under a key, if its hash still fits.
+    std::optional<std::string> read(const Hash& key) const;
+    /// Written to a temporary name and renamed. A folder that cannot be written is not an error.
+    void write(const Hash& key, const std::string& payload) const;
+    const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+    std::filesystem::path folder_;
+};
+
+/// CLEBSCH_CACHE if it is set ("": nothing is kept), else XDG_CACHE_HOME/clebsch, else ~/.cache/clebsch.
+KernelStore default_store();
+
+}  // namespace clebsch::gpu

@@ -1,0 +1,60 @@
+#pragma once
+// What a GPU kernel is asked to be and what it takes: shared by schedules, emitters and the code that launches.
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "describe/polynomial.hpp"
+#include "schedule/gpu_target.hpp"
+
+namespace clebsch {
+
+/// How numbers are stored in an operand, and what arithmetic runs in. The emitter's own list, so that it needs nothing of run/.
+enum class GpuNumber : std::uint8_t { float32, float64, bfloat16, float16 };
+
+/// A polynomial with the storage of its operands.
+struct GpuProblem {
+    Polynomial polynomial;
+    std::vector<GpuNumber> storage;          ///< one per operand
+    GpuNumber compute = GpuNumber::float32;  ///< float32 or float64
+    GpuTarget target;
+    int blocks = 0;      ///< for measurements: stream kernels of so many blocks per multiprocessor, one team each; 0: chosen
+    int team_warps = 0;  ///< for measurements: one block per multiprocessor with so many consumer warps on each scheduler; 0: chosen
+};
+
+/// One 8-byte word of a kernel's arguments. `which`: the operand or index it belongs to.
+struct KernelArgument {
+    enum class Kind : std::uint8_t {
+        data,         ///< address of an operand
+        stride,       ///< elements from row to row of an operand
+        sums,         ///< where an output is summed in the compute type: the operand itself if it is stored so, else the workspace
+        sums_stride,  ///< elements from row to row there
+        index,        ///< address of an index array
+        index_rows,   ///< rows of the space an index leads to
+        index_wide,   ///< whether an index is stored as int64 (else int32)
+        rows,         ///< rows of the iteration space
+        output_rows,  ///< rows of an output operand
+        chunk,        ///< rows that one thread sums of outputs with one row
+        aligned,      ///< bit o: rows of operand o start at multiples of 16 bytes
+        error,        ///< a flag in device memory: set when an index is out of range
+    };
+    Kind kind = Kind::data;
+    int which = -1;
+};
+
+/// Grid, block and dynamic shared memory of one launch.
+struct LaunchShape {
+    std::array<std::int64_t, 2> grid{1, 1};
+    int threads = 128;
+    int shared_bytes = 0;
+};
+
+/// A kernel as text: one extern "C" function called `name`.
+struct KernelText {
+    std::string name;
+    std::string text;
+    std::vector<KernelArgument> arguments;
+};
+
+}  // namespace clebsch

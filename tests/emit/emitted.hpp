@@ -1,0 +1,24 @@
+#pragma once
+// Emitted kernels compiled as host C++ and run on the reference's inputs: all of a test's kernels in one library, so that the host compiler
+// runs once.
+#include <string>
+#include <vector>
+
+#include "describe/reference.hpp"
+#include "emit/kernels.hpp"
+
+namespace clebsch::testing {
+
+/// Whether there is a host compiler (c++); says so if not.
+bool has_host_compiler();
+
+/// Outputs of every problem on its inputs, in float64 storage and arithmetic. Throws Error with the compiler's words, or when threads wait
+/// for one another for ever.
+struct EmittedCase {
+    Polynomial polynomial;
+    ReferenceInputs inputs;
+    std::string schedule;
+};
+std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector<EmittedCase>& cases);
+
+}  // namespace clebsch::testing

@@ -1,0 +1,185 @@
+// Generated kernels as host C++: this text goes in front of a kernel in place of the device's preamble. Every thread of a block is a fiber
+// with a stack of its own; fibers run in turn and give way wherever threads could meet (barriers, exchanges of lanes, waits), so that code
+// which relies on an order that hardware does not promise is likely to fail here too.
+#include <ucontext.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __noinline__
+#define __launch_bounds__(...)
+#define __grid_constant__
+#define __shared__ static
+#define __align__(n) alignas(n)
+
+typedef long long i64;
+struct Dimensions {
+    unsigned x = 0, y = 0;
+};
+static Dimensions threadIdx, blockIdx, gridDim;
+
+namespace host {
+struct Fiber {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack;
+    Dimensions thread;
+    bool done = false;
+};
+static std::vector<Fiber> fibers;
+static ucontext_t scheduler;
+static std::size_t current = 0;
+static void (*body)();
+static std::vector<int> arrived;  // per warp: lanes that have come to an exchange
+static std::vector<std::vector<double>> exchanged;
+static std::vector<long> generation;
+static int block_arrived = 0;
+static long block_generation = 0;
+
+static void give_way() {
+    Fiber& fiber = fibers[current];
+    swapcontext(&fiber.context, &scheduler);
+}
+static void run() {
+    body();
+    fibers[current].done = true;
+    give_way();
+}
+/// Runs `threads` fibers of one block to their ends, in an order that changes from block to block. False: they wait for one another.
+static bool run_block(int threads, unsigned seed) {
+    constexpr std::size_t stack_bytes = 1 << 18;
+    fibers.clear();
+    fibers.resize(static_cast<std::size_t>(threads));
+    arrived.assign(static_cast<std::size_t>(threads) / 32 + 1, 0);
+    generation.assign(arrived.size(), 0);
+    exchanged.assign(arrived.size(), std::vector<double>(32));
+    block_arrived = 0;
+    for (int t = 0; t < threads; ++t) {
+        Fiber& fiber = fibers[static_cast<std::size_t>(t)];
+        fiber.stack.reset(new char[stack_bytes]);
+        fiber.thread.x = static_cast<unsigned>(t);
+        getcontext(&fiber.context);
+        fiber.context.uc_stack.ss_sp = fiber.stack.get();
+        fiber.context.uc_stack.ss_size = stack_bytes;
+        fiber.context.uc_link = &scheduler;
+        makecontext(&fiber.context, run, 0);
+    }
+    for (long turn = 0; turn < 2'000'000; ++turn) {
+        bool all = true;
+        for (int i = 0; i < threads; ++i) {
+            current = static_cast<std::size_t>((i + static_cast<int>(seed)) % threads);
+            Fiber& fiber = fibers[current];
+            if (fiber.done) continue;
+            all = false;
+            threadIdx = fiber.thread;
+            swapcontext(&scheduler, &fiber.context);
+        }
+        if (all) return true;
+    }
+    return false;
+}
+/// All 32 lanes of the warp come with a value; each gets to see all.
+static std::vector<double> meet(double value) {
+    const std::size_t warp = threadIdx.x / 32, me = current;
+    const Dimensions thread = threadIdx;
+    exchanged[warp][threadIdx.x % 32] = value;
+    const long mine = generation[warp];
+    if (++arrived[warp] == 32) {
+        arrived[warp] = 0;
+        ++generation[warp];
+    }
+    while (generation[warp] == mine) give_way();
+    threadIdx = thread;
+    const std::vector<double> seen = exchanged[warp];
+    // Everybody has to have read before anybody writes again.
+    const long reading = generation[warp];
+    if (++arrived[warp] == 32) {
+        arrived[warp] = 0;
+        ++generation[warp];
+    }
+    while (generation[warp] == reading) give_way();
+    threadIdx = thread;
+    (void)me;
+    return seen;
+}
+}  // namespace host
+
+static void __syncthreads() {
+    const Dimensions thread = threadIdx;
+    const long mine = host::block_generation;
+    if (++host::block_arrived == static_cast<int>(host::fibers.size())) {
+        host::block_arrived = 0;
+        ++host::block_generation;
+    }
+    while (host::block_generation == mine) host::give_way();
+    threadIdx = thread;
+}
+static void __syncwarp() { host::meet(0); }
+template <class T>
+static T __shfl_xor_sync(unsigned, T value, int other) {
+    const unsigned lane = threadIdx.x % 32;
+    return static_cast<T>(host::meet(static_cast<double>(value))[lane ^ static_cast<unsigned>(other)]);
+}
+template <class T>
+static T __shfl_sync(unsigned, T value, int lane) {
+    return static_cast<T>(host::meet(static_cast<double>(value))[static_cast<std::size_t>(lane)]);
+}
+static unsigned __ballot_sync(unsigned, bool yes) {
+    const std::vector<double> seen = host::meet(yes ? 1 : 0);
+    unsigned bits = 0;
+    for (unsigned l = 0; l < 32; ++l) bits |= (seen[l] != 0 ? 1U : 0U) << l;
+    return bits;
+}
+static int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
+
+template <class T, class S>
+static T number(S stored) {
+    return static_cast<T>(stored);
+}
+template <class S, class T>
+static void store(S* at, T value) {
+    *at = static_cast<S>(value);
+}
+template <class S, class T>
+static void store_once(S* at, T value) {
+    *at = static_cast<S>(value);
+}
+template <class T>
+static void add(T* at, T value) {
+    *at += value;
+}
+
+// Barriers count arrivals; copies have landed when they return.
+struct Barrier {
+    int expected, pending, parity;
+};
+static void barrier_start(Barrier* barrier, int arrivals) { *barrier = {arrivals, arrivals, 0}; }
+static void barrier_arrive(Barrier* barrier) {
+    if (--barrier->pending == 0) {
+        barrier->pending = barrier->expected;
+        barrier->parity ^= 1;
+    }
+}
+static void barrier_arrive_after_copies(Barrier* barrier) { barrier_arrive(barrier); }
+static void barrier_wait(Barrier* barrier, int parity) {
+    const Dimensions thread = threadIdx;
+    while (barrier->parity == parity) host::give_way();
+    threadIdx = thread;
+}
+static void barriers_ready() {}
+static int touch(const void*, i64, i64, i64) { return 0; }
+static void keep(int) {}
+template <int>
+static void keep_registers() {}
+template <int>
+static void claim_registers() {}
+template <class S>
+static void copy_row(S* to, const S* from, int count, bool, bool, Barrier*, int lane) {
+    for (int i = lane; i < count; i += 32) to[i] = from[i];
+}
+#define DYNAMIC_SHARED(name) alignas(128) static char name[1 << 18]
+// From here the device's own text goes on: lookups, sums over lanes, borders of chunks, then the kernel.
