@@ -1,0 +1,100 @@
+// clebsch run and clebsch explain MODEL, as a user meets them.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "io/xyz.hpp"
+#include "tool/program.hpp"
+
+using clebsch::testing::ProgramResult;
+using clebsch::testing::run_program;
+using clebsch::testing::TemporaryFile;
+using nlohmann::json;
+
+namespace {
+
+const std::string data = std::string(CLEBSCH_SOURCE_DIR) + "/examples/data/", model = data + "nequix-mp-1.nqx";
+
+json json_of(std::vector<std::string> arguments) {
+    arguments.emplace_back("--json");
+    const ProgramResult result = run_program(arguments);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return json::parse(result.out);
+}
+
+void check_error(const std::vector<std::string>& arguments, const std::string& words) {
+    const ProgramResult result = run_program(arguments);
+    CAPTURE(words);
+    INFO(result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK(result.err.find(words) != std::string::npos);
+}
+
+const char* crystal =
+    "2\nLattice=\"4.2 0 0 0 4.2 0 0 0.3 4.4\" Properties=species:S:1:pos:R:3 energy=7 note=kept\nNa 0 0 0\nCl 2.2 2.0 2.1\n";
+
+}  // namespace
+
+TEST_CASE("run: every frame's energy, forces and stress, as JSON, for people, and as extended XYZ") {
+    const json report = json_of({"run", model, data + "aspirin.xyz", "--dtype", "float64"});
+    REQUIRE(report.at("frames").size() == 2);
+    CHECK(report.at("frames")[1].at("energy").get<double>() == doctest::Approx(-136.035007150782).epsilon(1e-12));
+    CHECK(report.at("frames")[1].at("edges") == 346);
+    CHECK(report.at("frames")[1].at("stress_xx").is_null());
+    CHECK(report.at("forces").size() == 42);
+    CHECK(report.at("forces")[21].at("x").get<double>() == doctest::Approx(-2.584551841712673).epsilon(1e-9));
+
+    const TemporaryFile in(crystal), out("");
+    const json periodic = json_of({"run", model, in.path(), "--out", out.path()});
+    const auto frames = clebsch::read_xyz(out.path());
+    REQUIRE(frames.size() == 1);
+    CHECK(frames[0].info_numbers("energy")[0] == periodic.at("frames")[0].at("energy").get<double>());
+    CHECK(frames[0].info_numbers("stress")[4] == periodic.at("frames")[0].at("stress_yy").get<double>());
+    CHECK(*frames[0].info_text("note") == "kept");
+    const auto* forces = frames[0].column("forces");
+    REQUIRE(forces != nullptr);
+    CHECK(std::get<std::vector<double>>(forces->values)[3] == periodic.at("forces")[1].at("x").get<double>());
+
+    const ProgramResult people = run_program({"run", model, in.path()});
+    CHECK(people.exit_code == 0);
+    CHECK(people.out.find("Na1 Cl1") != std::string::npos);
+}
+
+TEST_CASE("run --check passes on a periodic and on an open structure") {
+    for (const std::string& frame : {std::string(crystal), std::string("3\nwater\nO 0 0 0\nH 0.96 0 0\nH 0 0.96 0.1\n")}) {
+        const TemporaryFile in(frame);
+        const json report = json_of({"run", model, in.path(), "--check"});
+        CHECK(report.at("passed") == true);
+        CHECK(report.at("checks").size() >= 10);
+        for (const json& row : report.at("checks")) {
+            INFO(row.dump());
+            CHECK(row.at("error").get<double>() <= row.at("bound").get<double>());
+        }
+    }
+}
+
+TEST_CASE("run: bad input ends with code 2 and says what was wrong") {
+    check_error({"run"}, "required");
+    check_error({"run", "missing.nqx", data + "aspirin.xyz"}, "missing.nqx");
+    check_error({"run", model, "missing.xyz"}, "missing.xyz");
+    check_error({"run", model, data + "aspirin.xyz", "--dtype", "float16"}, "float16");
+    const TemporaryFile unknown("2\n\nO 0 0 0\nAt 1 0 0\n"), far("1\n\nO nan 0 0\n"), empty("");
+    check_error({"run", model, unknown.path()}, "atom 1 (At)");
+    check_error({"run", model, far.path()}, "nan");
+    check_error({"run", model, empty.path()}, "at least one frame");
+    check_error({"run", data + "aspirin.xyz", data + "aspirin.xyz"}, "aspirin.xyz");
+}
+
+TEST_CASE("explain MODEL: hyperparameters, unused keys, layers, steps and memory") {
+    const json report = json_of({"explain", model});
+    CHECK(report.at("parameters") == 707658);
+    CHECK(report.at("cutoff") == 6);
+    CHECK(report.at("layers").size() == 4);
+    CHECK(report.at("layers")[1].at("weights") == 1312);
+    CHECK(report.at("unused_keys").get<std::string>().find("train_path") != std::string::npos);
+    CHECK(report.at("workspace_bytes").get<double>() > 0);
+    CHECK(report.at("schedule").get<std::string>().find("layer1.message") != std::string::npos);
+}
