@@ -395,7 +395,7 @@ def contraction(mace_python: str | None, nodes: int = 200) -> dict[str, Any]:
         if mace_python:
             script = Path(__file__).with_name("peer_mace.py")
             output = subprocess.run([mace_python, str(script), str(nodes)], check=True, capture_output=True, text=True).stdout
-            for line in output.splitlines():
+            for line in (line for line in output.splitlines() if line.startswith("{")):  # mace-torch prints warnings there
                 row = json.loads(line)
                 peer_forward.setdefault(row["name"], []).append(row["forward"])
                 peer_backward.setdefault(row["name"], []).append(row["backward"])
