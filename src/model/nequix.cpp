@@ -24,11 +24,7 @@ Activation scaled_silu() {
 /// Builds the program layer by layer and collects weights as inputs come up.
 class NequixProgram {
  public:
-    explicit NequixProgram(const NequixCheckpoint& checkpoint) : checkpoint_(checkpoint) {
-        if (checkpoint.radial_polynomial_p != std::floor(checkpoint.radial_polynomial_p) || checkpoint.radial_polynomial_p > 64)
-            throw Error(ErrorKind::unsupported, "Nequix: expected a cutoff power that is an integer from 1 to 64, got " +
-                                                    std::to_string(checkpoint.radial_polynomial_p));
-    }
+    explicit NequixProgram(const NequixCheckpoint& checkpoint) : checkpoint_(checkpoint) {}
 
     Model model() {
         vectors_ = program_.input("vectors", "edge", {{1, 3, Irrep{1, Parity::odd}}});
@@ -36,7 +32,7 @@ class NequixProgram {
         harmonics.rows = "edge";
         const Irreps degrees = Irreps::spherical_harmonics(checkpoint_.lmax);
         harmonics_ = program_.apply("harmonics", normalized_harmonics(degrees, harmonics), {vectors_}).front();
-        basis_ = program_.apply("basis", radial_network(basis_options()), {vectors_}).front();
+        basis_ = program_.apply("basis", radial_network(nequix_basis(checkpoint_)), {vectors_}).front();
 
         int h = one();
         for (std::size_t l = 0; l < checkpoint_.layers.size(); ++l) h = layer(l, h);
@@ -55,16 +51,6 @@ class NequixProgram {
     }
 
  private:
-    RadialOptions basis_options() const {
-        RadialOptions options;
-        options.basis_size = static_cast<int>(checkpoint_.radial_basis_size);
-        options.cutoff = checkpoint_.cutoff;
-        options.bessel_prefactor = 2 / checkpoint_.cutoff;
-        options.cutoff_power = static_cast<int>(checkpoint_.radial_polynomial_p);
-        options.from_vectors = true;
-        return options;
-    }
-
     /// The number 1 at every node. One-hot species times a matrix is a row of the matrix: 1 times the species' weights.
     int one() {
         Polynomial polynomial;
@@ -83,7 +69,7 @@ class NequixProgram {
 
         const int m = linear(name + "m", name + "linear_1", h, input, layer.input, layer.linear_1, 1, first);
         const int w = radial(name, layer);
-        const Polynomial convolution = message(layer);
+        const Polynomial convolution = nequix_message(checkpoint_, layer);
         const int sum = program_.apply(name + "message", convolution, {m, harmonics_, w});
         const Irreps summed = *irreps_of(convolution.operands.back());
 
@@ -105,16 +91,6 @@ class NequixProgram {
             inputs.push_back(weights(matrix, "", {{static_cast<std::int64_t>(layer.radial[i].values.size()), 1, {}}}, {layer.radial[i]}));
         }
         return program_.apply(name + "weights", network, inputs).front();
-    }
-
-    /// Sum over neighbours j of w (m_j x Y) / sqrt(average number of neighbours).
-    Polynomial message(const NequixLayer& layer) const {
-        std::vector<IrrepBlock> kept;
-        for (const IrrepBlock& block : layer.message) kept.push_back({1, block.irrep});
-        ConvolutionOptions options;
-        options.scale = 1 / std::sqrt(checkpoint_.avg_n_neighbors);
-        options.x.layout = options.out.layout = layout;
-        return convolution(layer.input, Irreps::spherical_harmonics(checkpoint_.lmax), Irreps(kept), options);
     }
 
     int normed(const std::string& name, const NequixLayer& layer, int x) {
@@ -193,6 +169,28 @@ class NequixProgram {
 };
 
 }  // namespace
+
+RadialOptions nequix_basis(const NequixCheckpoint& checkpoint) {
+    if (checkpoint.radial_polynomial_p != std::floor(checkpoint.radial_polynomial_p) || checkpoint.radial_polynomial_p > 64)
+        throw Error(ErrorKind::unsupported, "Nequix: expected a cutoff power that is an integer from 1 to 64, got " +
+                                                std::to_string(checkpoint.radial_polynomial_p));
+    RadialOptions options;
+    options.basis_size = static_cast<int>(checkpoint.radial_basis_size);
+    options.cutoff = checkpoint.cutoff;
+    options.bessel_prefactor = 2 / checkpoint.cutoff;
+    options.cutoff_power = static_cast<int>(checkpoint.radial_polynomial_p);
+    options.from_vectors = true;
+    return options;
+}
+
+Polynomial nequix_message(const NequixCheckpoint& checkpoint, const NequixLayer& layer) {
+    std::vector<IrrepBlock> kept;
+    for (const IrrepBlock& block : layer.message) kept.push_back({1, block.irrep});
+    ConvolutionOptions options;
+    options.scale = 1 / std::sqrt(checkpoint.avg_n_neighbors);
+    options.x.layout = options.out.layout = layout;
+    return convolution(layer.input, Irreps::spherical_harmonics(checkpoint.lmax), Irreps(kept), options);
+}
 
 Model nequix_model(const NequixCheckpoint& checkpoint) {
     Model model = NequixProgram(checkpoint).model();

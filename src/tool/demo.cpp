@@ -11,12 +11,12 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "describe/derivative.hpp"
-#include "describe/operations/convolution.hpp"
 #include "describe/operations/harmonics.hpp"
 #include "describe/operations/radial_network.hpp"
 #include "graph/neighbours.hpp"
 #include "io/nequix.hpp"
 #include "io/xyz.hpp"
+#include "model/nequix.hpp"
 #include "run/machine.hpp"
 #include "tool/command.hpp"
 #include "tool/demo_model.hpp"
@@ -45,25 +45,15 @@ struct Arguments {
 
 /// The model's radial network of a layer: lengths to weights of paths.
 Program radial_of(const NequixCheckpoint& model, const NequixLayer& layer) {
-    RadialOptions options;
-    options.basis_size = static_cast<int>(model.radial_basis_size);
-    options.cutoff = model.cutoff;
-    options.bessel_prefactor = 2 / model.cutoff;
-    if (model.radial_polynomial_p != std::floor(model.radial_polynomial_p))
-        throw Error(ErrorKind::unsupported, "the checkpoint's cutoff has a power that is no integer");
-    options.cutoff_power = static_cast<int>(model.radial_polynomial_p);
+    RadialOptions options = nequix_basis(model);
+    options.from_vectors = false;
     options.hidden.assign(static_cast<std::size_t>(model.radial_mlp_layers), model.radial_mlp_size);
     options.outputs = layer.radial.back().shape.back();
     return radial_network(options);
 }
 
 Polynomial convolution_of(const NequixCheckpoint& model, const NequixLayer& layer) {
-    std::vector<IrrepBlock> kept;
-    for (const IrrepBlock& block : layer.message) kept.push_back({1, block.irrep});
-    ConvolutionOptions options;
-    options.scale = 1 / std::sqrt(model.avg_n_neighbors);
-    options.x.layout = options.out.layout = Layout::ir_mul;
-    Polynomial polynomial = convolution(layer.input, Irreps::spherical_harmonics(model.lmax), Irreps(kept), options);
+    Polynomial polynomial = nequix_message(model, layer);
     if (polynomial.paths.size() != layer.paths.size())
         fail("a layer of the checkpoint has " + std::to_string(layer.paths.size()) + " paths, its convolution " +
              std::to_string(polynomial.paths.size()));

@@ -1,5 +1,7 @@
 #include "tool/program.hpp"
 
+#include <doctest/doctest.h>
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -61,6 +63,26 @@ ProgramResult RunningProgram::wait() {
 
 ProgramResult run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
     return RunningProgram(arguments, environment).wait();
+}
+
+nlohmann::json json_of(std::vector<std::string> arguments, int exit_code) {
+    arguments.emplace_back("--json");
+    const ProgramResult result = run_program(arguments);
+    INFO(result.err);
+    REQUIRE(result.exit_code == exit_code);
+    return nlohmann::json::parse(result.out);
+}
+
+void check_error(const std::vector<std::string>& arguments, const std::vector<std::string>& words) {
+    const ProgramResult result = run_program(arguments);
+    INFO(result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    for (const std::string& word : words) {
+        CAPTURE(word);
+        CHECK(result.err.find(word) != std::string::npos);
+    }
+    CHECK(result.err.find("defect") == std::string::npos);
 }
 
 }  // namespace clebsch::testing

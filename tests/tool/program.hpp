@@ -1,6 +1,7 @@
 #pragma once
 // Runs the built `clebsch` program and keeps what it printed.
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,11 @@ struct ProgramResult {
 };
 /// Arguments reach the program as they are; no shell in between. `environment`: "NAME=value", added to the test's own.
 ProgramResult run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
+
+/// What it prints for `--json`; fails the test when it ends otherwise.
+nlohmann::json json_of(std::vector<std::string> arguments, int exit_code = 0);
+/// That it refuses the arguments: says all these words, prints no result, and calls nothing a defect of its own.
+void check_error(const std::vector<std::string>& arguments, const std::vector<std::string>& words);
 
 /// One that is still running; ended, if need be, with the object.
 class RunningProgram {

@@ -13,6 +13,7 @@
 #include "tool/program.hpp"
 
 using clebsch::read_file;
+using clebsch::testing::check_error;
 using clebsch::testing::ProgramResult;
 using clebsch::testing::run_program;
 using clebsch::testing::RunningProgram;
@@ -45,18 +46,6 @@ ProgramResult succeeding(const Words& arguments, int exit_code = 0) {
     INFO(result.err);
     REQUIRE(result.exit_code == exit_code);
     return result;
-}
-
-void check_error(const Words& arguments, const Words& words) {
-    const ProgramResult result = run_program(arguments);
-    INFO(result.err);
-    CHECK(result.exit_code == 2);
-    CHECK(result.out.empty());
-    for (const std::string& word : words) {
-        CAPTURE(word);
-        CHECK(result.err.find(word) != std::string::npos);
-    }
-    CHECK(result.err.find("defect") == std::string::npos);
 }
 
 bool no_neighbour_lists() {

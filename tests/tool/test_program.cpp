@@ -8,6 +8,8 @@
 
 #include "tool/program.hpp"
 
+using clebsch::testing::check_error;
+using clebsch::testing::json_of;
 using clebsch::testing::ProgramResult;
 using clebsch::testing::run_program;
 using clebsch::testing::TemporaryFile;
@@ -16,24 +18,6 @@ using nlohmann::json;
 namespace {
 
 const std::string data = std::string(CLEBSCH_SOURCE_DIR) + "/examples/data/";
-
-json json_of(std::vector<std::string> arguments, int exit_code = 0) {
-    arguments.emplace_back("--json");
-    const ProgramResult result = run_program(arguments);
-    INFO(result.err);
-    REQUIRE(result.exit_code == exit_code);
-    return json::parse(result.out);
-}
-
-void check_error(const std::vector<std::string>& arguments, const std::string& words) {
-    const ProgramResult result = run_program(arguments);
-    CAPTURE(words);
-    INFO(result.err);
-    CHECK(result.exit_code == 2);
-    CHECK(result.out.empty());
-    CHECK(result.err.find(words) != std::string::npos);
-    CHECK(result.err.find("defect") == std::string::npos);
-}
 
 bool contains(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
 
@@ -62,41 +46,42 @@ TEST_CASE("the version is one line, and the program starts quickly") {
 }
 
 TEST_CASE("usage errors and bad input end with code 2 and say what was expected") {
-    check_error({}, "subcommand");
-    check_error({"nonsense"}, "nonsense");
-    check_error({"irreps"}, "irreps is required");
-    check_error({"irreps", "3x1q"}, "expected a parity");
-    check_error({"irreps", "1o", "--nonsense"}, "--nonsense");
-    check_error({"graph", data + "water-216.xyz"}, "--cutoff");
-    check_error({"graph", "/nonexistent.xyz", "--cutoff", "3"}, "/nonexistent.xyz");
-    check_error({"explain", "nonsense"}, "nonsense");
-    check_error({"explain", "nequix-main", "in=1o"}, "takes no options");
-    check_error({"explain", "convolution", "in"}, "key=value");
-    check_error({"explain", "convolution", "in=1o", "in=1o"}, "twice");
-    check_error({"explain", "nequix-main", "--derivative", "z"}, "'z'");
-    check_error({"explain", "nequix-main", "--text", "x"}, "both");
-    check_error({"explain", "nequix-main", "--instruction-set", "mmx"}, "mmx");
-    check_error({"bench", "nequix-main", "--dtype", "float8"}, "float8");
-    check_error({"bench", "--passes", "sideways"}, "sideways");
-    check_error({"bench", "--structure", data + "water-216.xyz"}, "--cutoff");
-    check_error({"check"}, "expected an operation");
-    check_error({"check", "nequix-main", "--seed", "-1"}, "--seed: expected an integer of at least 0, got '-1'");
+    check_error({}, {"subcommand"});
+    check_error({"nonsense"}, {"nonsense"});
+    check_error({"irreps"}, {"irreps is required"});
+    check_error({"irreps", "3x1q"}, {"expected a parity"});
+    check_error({"irreps", "1o", "--nonsense"}, {"--nonsense"});
+    check_error({"graph", data + "water-216.xyz"}, {"--cutoff"});
+    check_error({"graph", "/nonexistent.xyz", "--cutoff", "3"}, {"/nonexistent.xyz"});
+    check_error({"explain", "nonsense"}, {"nonsense"});
+    check_error({"explain", "nequix-main", "in=1o"}, {"takes no options"});
+    check_error({"explain", "convolution", "in"}, {"key=value"});
+    check_error({"explain", "convolution", "in=1o", "in=1o"}, {"twice"});
+    check_error({"explain", "nequix-main", "--derivative", "z"}, {"'z'"});
+    check_error({"explain", "nequix-main", "--text", "x"}, {"both"});
+    check_error({"explain", "nequix-main", "--instruction-set", "mmx"}, {"mmx"});
+    check_error({"bench", "nequix-main", "--dtype", "float8"}, {"float8"});
+    check_error({"bench", "--passes", "sideways"}, {"sideways"});
+    check_error({"bench", "--structure", data + "water-216.xyz"}, {"--cutoff"});
+    check_error({"check"}, {"expected an operation"});
+    check_error({"check", "nequix-main", "--seed", "-1"}, {"--seed: expected an integer of at least 0, got '-1'"});
     for (const char* number : {"nan", "inf", "-1", "0", "fast"}) {
-        check_error({"explain", "nequix-main", "--copy", number}, std::string("--copy: expected a finite number above 0, got '") + number);
-        check_error({"explain", "nequix-main", "--fma", number}, std::string("--fma: expected a finite number above 0, got '") + number);
+        check_error({"explain", "nequix-main", "--copy", number},
+                    {std::string("--copy: expected a finite number above 0, got '") + number});
+        check_error({"explain", "nequix-main", "--fma", number}, {std::string("--fma: expected a finite number above 0, got '") + number});
     }
     for (const std::string number : {"", "fast", "1e400", "3x"})
-        check_error({"graph", data + "water-216.xyz", "--cutoff", number}, "--cutoff: expected a number, got '" + number + "'");
+        check_error({"graph", data + "water-216.xyz", "--cutoff", number}, {"--cutoff: expected a number, got '" + number + "'"});
     for (const std::string number : {"", "fast", "1.5", "9223372036854775808"})
-        check_error({"md", "model", "structure", "--steps", number}, "--steps: expected an integer, got '" + number + "'");
-    check_error({"md", "model", "structure", "--restart", "x", "--trajectory", "./x"}, "--trajectory: expected another file than");
-    check_error({"relax", "model", "structure", "--trajectory", "structure"}, "--trajectory: expected another file than");
-    check_error({"irreps", "4294967296x0e", "4294967296x0e"}, "do not fit in 64 bits");
-    check_error({"graph", "/dev/null", "--cutoff", "3"}, "'/dev/null': expected at least one frame");
-    check_error({"bench", "--structure", "/dev/null", "--cutoff", "3"}, "'/dev/null': expected at least one frame");
-    check_error({"demo", "--data", "/nonexistent"}, "/nonexistent");
+        check_error({"md", "model", "structure", "--steps", number}, {"--steps: expected an integer, got '" + number + "'"});
+    check_error({"md", "model", "structure", "--restart", "x", "--trajectory", "./x"}, {"--trajectory: expected another file than"});
+    check_error({"relax", "model", "structure", "--trajectory", "structure"}, {"--trajectory: expected another file than"});
+    check_error({"irreps", "4294967296x0e", "4294967296x0e"}, {"do not fit in 64 bits"});
+    check_error({"graph", "/dev/null", "--cutoff", "3"}, {"'/dev/null': expected at least one frame"});
+    check_error({"bench", "--structure", "/dev/null", "--cutoff", "3"}, {"'/dev/null': expected at least one frame"});
+    check_error({"demo", "--data", "/nonexistent"}, {"/nonexistent"});
     const TemporaryFile text("clebsch polynomial 0\nnonsense\n");
-    check_error({"explain", "--text", text.path()}, text.path());
+    check_error({"explain", "--text", text.path()}, {text.path()});
     const ProgramResult forced = run_program({"info"}, {"CLEBSCH_INSTRUCTION_SET=mmx"});
     CHECK(forced.exit_code == 2);
     CHECK(contains(forced.err, "CLEBSCH_INSTRUCTION_SET"));

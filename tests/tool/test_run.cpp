@@ -7,6 +7,8 @@
 #include "io/xyz.hpp"
 #include "tool/program.hpp"
 
+using clebsch::testing::check_error;
+using clebsch::testing::json_of;
 using clebsch::testing::ProgramResult;
 using clebsch::testing::run_program;
 using clebsch::testing::TemporaryFile;
@@ -15,23 +17,6 @@ using nlohmann::json;
 namespace {
 
 const std::string data = std::string(CLEBSCH_SOURCE_DIR) + "/examples/data/", model = data + "nequix-mp-1.nqx";
-
-json json_of(std::vector<std::string> arguments) {
-    arguments.emplace_back("--json");
-    const ProgramResult result = run_program(arguments);
-    INFO(result.err);
-    REQUIRE(result.exit_code == 0);
-    return json::parse(result.out);
-}
-
-void check_error(const std::vector<std::string>& arguments, const std::string& words) {
-    const ProgramResult result = run_program(arguments);
-    CAPTURE(words);
-    INFO(result.err);
-    CHECK(result.exit_code == 2);
-    CHECK(result.out.empty());
-    CHECK(result.err.find(words) != std::string::npos);
-}
 
 const char* crystal =
     "2\nLattice=\"4.2 0 0 0 4.2 0 0 0.3 4.4\" Properties=species:S:1:pos:R:3 energy=7 note=kept\nNa 0 0 0\nCl 2.2 2.0 2.1\n";
@@ -77,15 +62,15 @@ TEST_CASE("run --check passes on a periodic and on an open structure") {
 }
 
 TEST_CASE("run: bad input ends with code 2 and says what was wrong") {
-    check_error({"run"}, "required");
-    check_error({"run", "missing.nqx", data + "aspirin.xyz"}, "missing.nqx");
-    check_error({"run", model, "missing.xyz"}, "missing.xyz");
-    check_error({"run", model, data + "aspirin.xyz", "--dtype", "float16"}, "float16");
+    check_error({"run"}, {"required"});
+    check_error({"run", "missing.nqx", data + "aspirin.xyz"}, {"missing.nqx"});
+    check_error({"run", model, "missing.xyz"}, {"missing.xyz"});
+    check_error({"run", model, data + "aspirin.xyz", "--dtype", "float16"}, {"float16"});
     const TemporaryFile unknown("2\n\nO 0 0 0\nAt 1 0 0\n"), far("1\n\nO nan 0 0\n"), empty("");
-    check_error({"run", model, unknown.path()}, "atom 1 (At)");
-    check_error({"run", model, far.path()}, "nan");
-    check_error({"run", model, empty.path()}, "at least one frame");
-    check_error({"run", data + "aspirin.xyz", data + "aspirin.xyz"}, "aspirin.xyz");
+    check_error({"run", model, unknown.path()}, {"atom 1 (At)"});
+    check_error({"run", model, far.path()}, {"nan"});
+    check_error({"run", model, empty.path()}, {"at least one frame"});
+    check_error({"run", data + "aspirin.xyz", data + "aspirin.xyz"}, {"aspirin.xyz"});
 }
 
 TEST_CASE("explain MODEL: hyperparameters, unused keys, layers, steps and memory") {
