@@ -195,7 +195,8 @@ typedef struct clebsch_call {
     { sizeof(clebsch_call), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL }
 
 /// Runs a plan. Outputs are overwritten; rows nothing is added to become zero. Bitwise repeatable for any number of threads. Allocates
-/// nothing but copies of arrays of 8-byte numbers that are not at a multiple of 8 bytes. Inputs and outputs must not overlap.
+/// lists as long as the operation's operands, and copies of arrays of 8-byte numbers that are not at a multiple of 8 bytes. Inputs and
+/// outputs must not overlap.
 CLEBSCH_API clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsch_call* call);
 /// The slow evaluator in extended precision that defines what an operation means: float64 buffers only, `workspace` and `parallel` unused.
 CLEBSCH_API clebsch_status clebsch_evaluate_reference(const clebsch_operation* operation, const clebsch_call* call);
