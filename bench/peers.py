@@ -1,10 +1,11 @@
 """Clebsch beside the libraries people use today, on the same work in the same run, one core: e3nn (eager, TorchScript,
-torch.compile), sphericart, torch.mm and mace-torch. Prints medians of interleaved rounds and ratios; every contender is
-checked against float64 values first.
+torch.compile), sphericart, torch.mm and mace-torch. Prints medians of interleaved rounds and ratios to the best other one; every
+contender's values and gradients are checked against float64 ones first, and none of ours may run on the general kernels.
 
-    ./dev bench --peers                     # everything but torch.compile
-    ./dev bench --peers --compile           # with it (a minute or two per problem to compile)
-    ./dev bench --peers --only convolution --edges 18000
+    ./dev bench --peers                                          # everything: half an hour
+    ./dev bench --peers --no-compile                             # without torch.compile, which takes a minute or two per problem
+    ./dev bench --peers --only convolution:mace-large,tetris --edges 18000
+    ./dev bench --peers --check                                  # the checks alone
 """
 
 from __future__ import annotations
@@ -12,13 +13,24 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+import tempfile
 from pathlib import Path
 from typing import Any
+
+from contenders import (
+    Contender,
+    Problem,
+    check,
+    clebsch_contender,
+    exact,
+    interleaved,
+    measure,
+    summary,
+    torch_contender,
+    torch_variants,
+)
 
 # One core, one instruction set for all: must be set before the libraries start.
 SETTINGS = {
@@ -41,97 +53,16 @@ CONVOLUTIONS = {
     "SevenNet_l3i5-main": ("128x0e+64x1e+32x2e+32x3e", "0e+1e+2e+3e", "0e+1e+2e+3e"),
     "nequip-lips": ("32x0o+32x0e+32x1o+32x1e+32x2o+32x2e", "0e+1o+2e", "0o+0e+1o+1e+2o+2e"),
 }
+NEIGHBORS = 45
 TETRIS = ("64x0e+24x1e+24x1o+16x2e+16x2o", "0e+1o+2e", "0o+6x0e")
-
-Contender = tuple[str, Callable[[], Any]]
-
-
-def interleaved(contenders: list[Contender], rounds: int, budget: float) -> dict[str, dict[str, float]]:
-    """Seconds per call: each round times every contender once (as many calls as take about 10 ms)."""
-    repeats = {}
-    for name, function in contenders:
-        function()
-        start = time.perf_counter()
-        function()
-        repeats[name] = max(1, int(0.01 / max(time.perf_counter() - start, 1e-7)))
-    times: dict[str, list[float]] = {name: [] for name, _ in contenders}
-    end = time.perf_counter() + budget
-    for done in range(rounds):
-        if done >= 3 and time.perf_counter() > end:
-            break
-        for name, function in contenders:
-            start = time.perf_counter()
-            for _ in range(repeats[name]):
-                function()
-            times[name].append((time.perf_counter() - start) / repeats[name])
-    return {
-        name: {"median": statistics.median(values), "best": min(values), "worst": max(values), "rounds": len(values)}
-        for name, values in times.items()
-    }
+PARTS = ("forward", "forward + gradients")
 
 
-def relative_error(value: Any, expected: Any) -> float:
-    """Norm-wise, in float64."""
-    import numpy as np
-
-    value, expected = np.asarray(value, dtype=np.float64), np.asarray(expected, dtype=np.float64)
-    return float(np.linalg.norm(value - expected) / np.linalg.norm(expected))
+def normal(generator: Any, *shape: int) -> Any:
+    return generator.standard_normal(shape, dtype="float32")
 
 
-def require_close(problem: str, name: str, value: Any, expected: Any, bound: float = 1e-5) -> None:
-    """A contender that computes something else is not measured."""
-    error = relative_error(value, expected)
-    if not error < bound:
-        raise SystemExit(f"{problem}: {name} differs from the float64 values by {error:.2e} (norm-wise)")
-
-
-def mul_ir_to_ir_mul(array: Any, irreps: Any) -> Any:
-    """Reorders the numbers of every block of a row."""
-    import numpy as np
-
-    parts = []
-    for block, where in zip(irreps, irreps.slices(), strict=True):
-        part = array[:, where].reshape(len(array), block.mul, block.ir.dim)
-        parts.append(part.transpose(0, 2, 1).reshape(len(array), -1))
-    return np.ascontiguousarray(np.concatenate(parts, axis=1))
-
-
-def torch_variants(
-    module: Any, function: Callable[[Any], Callable[..., Any]], compiled: bool
-) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """The same function through eager mode, TorchScript and torch.compile. `module()` builds e3nn's module in the current mode."""
-    import e3nn
-    import torch
-
-    e3nn.set_optimization_defaults(jit_mode="eager")
-    eager = function(module())
-    yield "e3nn eager", eager
-    e3nn.set_optimization_defaults(jit_mode="script")
-    yield "e3nn TorchScript", function(module())
-    e3nn.set_optimization_defaults(jit_mode="eager")
-    if compiled:
-        yield "e3nn torch.compile", torch.compile(eager, dynamic=False)
-
-
-def grad_call(function: Callable[..., Any], inputs: tuple[Any, ...], cotangent: Any) -> Callable[[], Any]:
-    """Forward and all first gradients through autograd."""
-    import torch
-
-    leaves = tuple(value.clone().requires_grad_() for value in inputs)
-    return lambda: torch.autograd.grad(function(*leaves), leaves, cotangent)
-
-
-def no_grad_call(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Callable[[], Any]:
-    import torch
-
-    def run() -> Any:
-        with torch.no_grad():
-            return function(*inputs)
-
-    return run
-
-
-def convolution(name: str, edges: int, compiled: bool) -> dict[str, Any]:
+def convolution(name: str, edges: int, compiled: bool) -> Problem:
     """gather x[sender] + uvu tensor product with per-edge weights + sum at the receiver: us per edge."""
     import clebsch
     import numpy as np
@@ -139,8 +70,8 @@ def convolution(name: str, edges: int, compiled: bool) -> dict[str, Any]:
     from e3nn import o3
 
     irreps_in, irreps_edge, irreps_out = CONVOLUTIONS[name]
-    neighbors = 45
-    nodes = edges // neighbors
+    nodes = edges // NEIGHBORS
+    edges = nodes * NEIGHBORS
     generator = np.random.default_rng(0)
 
     outputs, instructions = [], []
@@ -158,66 +89,34 @@ def convolution(name: str, edges: int, compiled: bool) -> dict[str, Any]:
     def module() -> Any:
         return o3.TensorProduct(in1, in2, sorted_outputs, instructions, shared_weights=False, internal_weights=False)
 
-    weights = module().weight_numel
     arrays = {
-        "x": generator.standard_normal((nodes, in1.dim), dtype=np.float32),
-        "y": generator.standard_normal((edges, in2.dim), dtype=np.float32),
-        "weights": generator.standard_normal((edges, weights), dtype=np.float32),
+        "x": normal(generator, nodes, in1.dim),
+        "y": normal(generator, edges, in2.dim),
+        "weights": normal(generator, edges, module().weight_numel),
     }
-    cotangent = generator.standard_normal((nodes, sorted_outputs.dim), dtype=np.float32)
-    index = {"sender": generator.integers(0, nodes, edges), "receiver": np.repeat(np.arange(nodes), neighbors)}
+    cotangent = normal(generator, nodes, sorted_outputs.dim)
+    index = {"sender": generator.integers(0, nodes, edges), "receiver": np.repeat(np.arange(nodes), NEIGHBORS)}
     sender, receiver = (torch.from_numpy(index[key]) for key in ("sender", "receiver"))
     dim = sorted_outputs.dim
 
-    def function(tensor_product: Any) -> Callable[..., Any]:
-        return lambda x, y, w: torch.zeros(nodes, dim).index_add(0, receiver, tensor_product(x[sender], y, w))
+    def function(tensor_product: Any) -> Any:
+        return lambda x, y, w: torch.zeros(nodes, dim, dtype=x.dtype).index_add(0, receiver, tensor_product(x[sender], y, w))
 
-    inputs = tuple(torch.from_numpy(array) for array in arrays.values())
-    variants = list(torch_variants(module, function, compiled))
-    forward: list[Contender] = [(label, no_grad_call(f, inputs)) for label, f in variants]
-    backward: list[Contender] = [(label, grad_call(f, inputs, torch.from_numpy(cotangent))) for label, f in variants]
-
-    torch.set_default_dtype(torch.float64)
-    exact = torch.zeros(nodes, dim).index_add(
-        0, receiver, module()(inputs[0].double()[sender], inputs[1].double(), inputs[2].double())
-    )
-    torch.set_default_dtype(torch.float32)
-    schedule = ""
+    inputs = {key: torch.from_numpy(array) for key, array in arrays.items()}
+    values, gradients = exact(lambda: function(module()), inputs, torch.from_numpy(cotangent))
+    contenders = [
+        torch_contender(label, variant, inputs, torch.from_numpy(cotangent))
+        for label, variant in torch_variants(module, function, compiled)
+    ]
     for layout in ("ir_mul", "mul_ir"):
         operation = clebsch.build(
             "convolution", in_=irreps_in, edge=irreps_edge, out=irreps_out, x_layout=layout, out_layout=layout
         )
-        own = dict(arrays)
-        own_cotangent = cotangent
-        if layout == "ir_mul":
-            own["x"] = mul_ir_to_ir_mul(arrays["x"], clebsch.Irreps(irreps_in))
-            own_cotangent = mul_ir_to_ir_mul(cotangent, clebsch.Irreps(str(sorted_outputs)))
-        plan = operation.plan()
-        call = plan.bind({"node": nodes}, **own, **index)
-        expected = exact.numpy() if layout == "mul_ir" else mul_ir_to_ir_mul(exact.numpy(), clebsch.Irreps(str(sorted_outputs)))
-        require_close(name, f"clebsch {layout}", call(), expected)
-        gradient_plan = operation.vjp("x", "y", "weights").plan()
-        gradient = gradient_plan.bind({"node": nodes}, **own, **index, out_cotangent=own_cotangent)
-        if layout == "mul_ir":
-            values = gradient()
-            for key, peer in zip(arrays, backward[0][1](), strict=True):
-                require_close(name, f"gradient of {key}", values[f"{key}_gradient"], peer.numpy())
-        else:
-            schedule = plan.explain() + gradient_plan.explain()
-        forward.append((f"clebsch {layout}", call))
-        backward.append((f"clebsch {layout}", lambda call=call, gradient=gradient: (call(), gradient())))
-    if "general:" in schedule:
-        raise SystemExit(f"{name}: the general kernel ran:\n{schedule}")
-    return {
-        "problem": f"convolution {name}, {edges} edges",
-        "unit": "us per edge",
-        "scale": 1e6 / edges,
-        "forward": interleaved(forward, 15, 20),
-        "forward + gradients": interleaved(backward, 15, 30),
-    }
+        contenders.append(clebsch_contender(layout, operation, {**arrays, **index}, cotangent, {"node": nodes}))
+    return Problem(f"convolution {name}, {edges} edges", "us per edge", 1e6 / edges, values, gradients, contenders)
 
 
-def tetris(shared: bool, compiled: bool, rows: int = 10000) -> dict[str, Any]:
+def tetris(shared: bool, compiled: bool, rows: int = 10000) -> Problem:
     """Fully connected tensor product with few outputs: us per row."""
     import clebsch
     import numpy as np
@@ -229,43 +128,32 @@ def tetris(shared: bool, compiled: bool, rows: int = 10000) -> dict[str, Any]:
     def module() -> Any:
         return o3.FullyConnectedTensorProduct(*irreps, shared_weights=shared, internal_weights=False)
 
+    def function(tensor_product: Any) -> Any:
+        return lambda x, y, w: tensor_product(x, y, w[0] if shared else w)
+
     generator = np.random.default_rng(0)
-    count = module().weight_numel
     arrays = {
-        "x": generator.standard_normal((rows, irreps[0].dim), dtype=np.float32),
-        "y": generator.standard_normal((rows, irreps[1].dim), dtype=np.float32),
-        "weights": generator.standard_normal((1 if shared else rows, count), dtype=np.float32),
+        "x": normal(generator, rows, irreps[0].dim),
+        "y": normal(generator, rows, irreps[1].dim),
+        "weights": normal(generator, 1 if shared else rows, module().weight_numel),
     }
-    cotangent = generator.standard_normal((rows, irreps[2].dim), dtype=np.float32)
-    inputs = tuple(torch.from_numpy(array[0] if shared and key == "weights" else array) for key, array in arrays.items())
-    variants = list(torch_variants(module, lambda tensor_product: tensor_product, compiled))
-    forward: list[Contender] = [(label, no_grad_call(f, inputs)) for label, f in variants]
-    backward: list[Contender] = [(label, grad_call(f, inputs, torch.from_numpy(cotangent))) for label, f in variants]
-    torch.set_default_dtype(torch.float64)
-    exact = module()(*(value.double() for value in inputs)).numpy()
-    torch.set_default_dtype(torch.float32)
+    cotangent = normal(generator, rows, irreps[2].dim)
+    inputs = {key: torch.from_numpy(array) for key, array in arrays.items()}
+    values, gradients = exact(lambda: function(module()), inputs, torch.from_numpy(cotangent))
+    contenders = [
+        torch_contender(label, variant, inputs, torch.from_numpy(cotangent))
+        for label, variant in torch_variants(module, function, compiled)
+    ]
+    weights = "shared" if shared else "per_row"
     for layout in ("ir_mul", "mul_ir"):
-        weights = "shared" if shared else "per_row"
         operation = clebsch.build("fully_connected", in1=TETRIS[0], in2=TETRIS[1], out=TETRIS[2], weights=weights, x_layout=layout)
-        own = dict(arrays)
-        if layout == "ir_mul":
-            own["x"] = mul_ir_to_ir_mul(arrays["x"], clebsch.Irreps(TETRIS[0]))
-        call = operation.plan().bind(**own)
-        require_close("tetris", f"clebsch {layout}", call(), exact)
-        gradient = operation.vjp("x", "y", "weights").plan().bind(**own, out_cotangent=cotangent)
-        forward.append((f"clebsch {layout}", call))
-        backward.append((f"clebsch {layout}", lambda call=call, gradient=gradient: (call(), gradient())))
-    return {
-        "problem": f"fully connected, tetris-poly-2, {'shared' if shared else 'per-row'} weights, {rows} rows",
-        "unit": "us per row",
-        "scale": 1e6 / rows,
-        "forward": interleaved(forward, 25, 8),
-        "forward + gradients": interleaved(backward, 25, 12),
-    }
+        contenders.append(clebsch_contender(layout, operation, arrays, cotangent))
+    name = f"fully connected, tetris-poly-2, {'shared' if shared else 'per-row'} weights, {rows} rows"
+    return Problem(name, "us per row", 1e6 / rows, values, gradients, contenders, (8, 12), 25)
 
 
-def harmonics(lmax: int, vectors: int = 20000) -> dict[str, Any]:
-    """Normalised spherical harmonics: ns per vector."""
+def harmonics(lmax: int, vectors: int = 20000) -> Problem:
+    """Normalised spherical harmonics: ns per vector. sphericart's are orthonormal, with z as the polar axis where e3nn has y."""
     import clebsch
     import numpy as np
     import sphericart
@@ -274,57 +162,65 @@ def harmonics(lmax: int, vectors: int = 20000) -> dict[str, Any]:
     from e3nn import o3
 
     generator = np.random.default_rng(0)
-    vector = generator.standard_normal((vectors, 3), dtype=np.float32)
-    cotangent = generator.standard_normal((vectors, (lmax + 1) ** 2), dtype=np.float32)
-    irreps = str(clebsch.Irreps.spherical_harmonics(lmax))
-    operation = clebsch.build("spherical_harmonics", irreps=irreps, normalize=True)
+    vector = normal(generator, vectors, 3)
+    cotangent = normal(generator, vectors, (lmax + 1) ** 2)
+    operation = clebsch.build("spherical_harmonics", irreps=clebsch.Irreps.spherical_harmonics(lmax), normalize=True)
     name = operation.inputs[0].name
-    call = operation.plan().bind(**{name: vector})
-    gradient_operation = operation.vjp(name)
-    gradient = gradient_operation.plan().bind(**{name: vector, f"{operation.outputs[0].name}_cotangent": cotangent})
-    exact = o3.spherical_harmonics(list(range(lmax + 1)), torch.from_numpy(vector).double(), True, "component").numpy()
-    require_close("harmonics", "clebsch", call(), exact)
-    native = sphericart.SphericalHarmonics(lmax)
-    module = sphericart.torch.SphericalHarmonics(lmax)
-    tensor = torch.from_numpy(vector)
-    torch_gradient = grad_call(module.compute, (tensor,), torch.from_numpy(cotangent))
-    return {
-        "problem": f"spherical harmonics to l = {lmax}, {vectors} vectors",
-        "unit": "ns per vector",
-        "scale": 1e9 / vectors,
-        "forward": interleaved(
-            [
-                ("sphericart", lambda: native.compute(vector)),
-                ("sphericart torch", no_grad_call(module.compute, (tensor,))),
-                ("clebsch", call),
-            ],
-            60,
-            6,
+    inputs = {name: torch.from_numpy(vector)}
+    degrees = list(range(lmax + 1))
+    values, gradients = exact(
+        lambda: lambda v: o3.spherical_harmonics(degrees, v, True, "component"), inputs, torch.from_numpy(cotangent)
+    )
+    native, module = sphericart.SphericalHarmonics(lmax), sphericart.torch.SphericalHarmonics(lmax)
+    size = np.sqrt(4 * np.pi)
+    turned = np.ascontiguousarray(vector[:, [2, 0, 1]])
+    through_torch = torch_contender(
+        "sphericart torch", module.compute, {name: torch.from_numpy(turned)}, torch.from_numpy(cotangent)
+    )
+
+    def turned_back(gradient: Any) -> dict[str, Any]:
+        return {name: size * gradient[:, [1, 2, 0]]}
+
+    contenders = [
+        Contender(
+            "sphericart",
+            lambda: native.compute(turned),
+            lambda: native.compute_with_gradients(turned),
+            lambda found: size * found,
+            lambda found: turned_back(np.einsum("nim,nm->ni", found[1], cotangent)),
         ),
-        "forward + gradients": interleaved(
-            [
-                ("sphericart (values and derivatives)", lambda: native.compute_with_gradients(vector)),
-                ("sphericart torch", torch_gradient),
-                ("clebsch", lambda: (call(), gradient())),
-            ],
-            60,
-            8,
+        Contender(
+            through_torch.name,
+            through_torch.forward,
+            through_torch.backward,
+            lambda found: size * found.numpy(),
+            lambda found: turned_back(found[0].numpy()),
         ),
-    }
+        clebsch_contender("", operation, {name: vector}, cotangent),
+    ]
+    title = f"spherical harmonics to l = {lmax}, {vectors} vectors"
+    return Problem(title, "ns per vector", 1e9 / vectors, values, gradients, contenders, (6, 8), 60)
 
 
-def linear(rows: int = 2000) -> dict[str, Any]:
+def linear(rows: int = 2000) -> Problem:
     """128x0e+128x1o+128x2e to itself against torch.mm of the same flops: ms."""
     import clebsch
     import numpy as np
     import torch
+    from e3nn import o3
 
     text = "128x0e+128x1o+128x2e"
-    irreps = clebsch.Irreps(text)
+    dim = clebsch.Irreps(text).dim
     generator = np.random.default_rng(0)
-    x = generator.standard_normal((rows, irreps.dim), dtype=np.float32)
-    weights = generator.standard_normal((1, 3 * 128 * 128), dtype=np.float32)
-    cotangent = generator.standard_normal((rows, irreps.dim), dtype=np.float32)
+    arrays = {"x": normal(generator, rows, dim), "weights": normal(generator, 1, 3 * 128 * 128)}
+    cotangent = normal(generator, rows, dim)
+
+    def module() -> Any:
+        layer = o3.Linear(text, text, internal_weights=False, shared_weights=True)
+        return lambda x, w: layer(x, w[0])
+
+    inputs = {key: torch.from_numpy(array) for key, array in arrays.items()}
+    values, gradients = exact(module, inputs, torch.from_numpy(cotangent))
     a, b, c = torch.randn(9 * rows, 128), torch.randn(128, 128), torch.empty(9 * rows, 128)
     g, w = torch.randn(9 * rows, 128), torch.empty(128, 128)
 
@@ -333,87 +229,95 @@ def linear(rows: int = 2000) -> dict[str, Any]:
         torch.mm(g, b.t(), out=c)
         torch.mm(a.t(), g, out=w)
 
-    forward: list[Contender] = [("torch.mm", lambda: torch.mm(a, b, out=c))]
-    backward: list[Contender] = [("torch.mm", both)]
+    contenders = [Contender("torch.mm", lambda: torch.mm(a, b, out=c), both)]
     for layout in ("ir_mul", "mul_ir"):
         operation = clebsch.build("linear", in_=text, out=text, x_layout=layout, out_layout=layout)
-        arrays = {"x": x, "weights": weights}
-        call = operation.plan().bind(**arrays)
-        gradient = operation.vjp("x", "weights").plan().bind(**arrays, out_cotangent=cotangent)
-        require_close(
-            "linear", f"clebsch {layout}", call(), operation.plan("float64")(x=x.astype(float), weights=weights.astype(float))
-        )
-        forward.append((f"clebsch {layout}", call))
-        backward.append((f"clebsch {layout}", lambda call=call, gradient=gradient: (call(), gradient())))
-    return {
-        "problem": f"linear {text}, {rows} rows",
-        "unit": "ms",
-        "scale": 1e3,
-        "forward": interleaved(forward, 40, 6),
-        "forward + gradients": interleaved(backward, 40, 10),
-    }
+        contenders.append(clebsch_contender(layout, operation, arrays, cotangent))
+    return Problem(f"linear {text}, {rows} rows", "ms", 1e3, values, gradients, contenders, (6, 10), 40)
 
 
-def contraction(mace_python: str | None, nodes: int = 200) -> dict[str, Any]:
-    """Symmetric contraction, correlation 3, 128 channels, 0e+1o+2e+3o to 0e+1o: us per node. mace-torch has its own environment."""
+def contraction(mace_python: str, only_check: bool, nodes: int = 200) -> dict[str, Any]:
+    """Symmetric contraction, correlation 3, 128 channels, 0e+1o+2e+3o to 0e+1o: us per node.
+
+    mace-torch has an environment of its own, so processes take turns. It hands over its bases, weights, values and gradients: ours
+    runs in the same two bases, and in its own.
+    """
     import clebsch
     import numpy as np
 
-    species = 7
-    text = "128x0e+128x1o+128x2e+128x3o"
-    operation = clebsch.build(
-        "symmetric_contraction", in_=text, out="128x0e+128x1o", correlation=3, x_layout="ir_mul", out_layout="ir_mul"
-    )
+    text, out, species = "128x0e+128x1o+128x2e+128x3o", "128x0e+128x1o", 7
+    script = [mace_python, str(Path(__file__).with_name("peer_mace.py")), str(nodes)]
+    layouts = {"x_layout": "ir_mul", "out_layout": "ir_mul"}
+    contenders = []
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([*script, "--export", folder], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for basis in ("full", "reduced"):
+            given = dict(np.load(Path(folder) / f"{basis}.npz"))
+            operation = clebsch.build("symmetric_contraction", in_=text, out=out, bases=str(given["bases"]), **layouts)
+            arrays = {key: given[key].astype(np.float32) for key in ("x", "weights")} | {"species": given["species"]}
+            cotangent = given["cotangent"].astype(np.float32)
+            contender = clebsch_contender(f"({basis} basis of MACE)", operation, arrays, cotangent, wanted=("x",))
+            name = f"symmetric contraction, {basis} basis of MACE"
+            check(Problem(name, "", 1, given["values"], {"x": given["gradient"]}, [contender]))
+            contenders.append(contender)
+
+    operation = clebsch.build("symmetric_contraction", in_=text, out=out, correlation=3, **layouts)
     generator = np.random.default_rng(0)
-    sizes = {operand.name: operand.row_size for operand in operation.inputs}
+    sizes = {operand.name: operand.row_size for operand in operation.operands}
     arrays = {
-        operand.name: generator.standard_normal(
-            (species if operand.name == "weights" else nodes, operand.row_size), dtype=np.float32
-        )
-        for operand in operation.inputs
+        "x": normal(generator, nodes, sizes["x"]),
+        "weights": normal(generator, species, sizes["weights"]),
+        "species": generator.integers(0, species, nodes),
     }
-    index = {operation.indices[0].name: generator.integers(0, species, nodes)}
-    call = operation.plan().bind(**arrays, **index)
-    exact = operation.plan("float64")(**{key: value.astype(float) for key, value in arrays.items()}, **index)
-    require_close("symmetric contraction", "clebsch", call(), exact)
-    cotangent = generator.standard_normal((nodes, operation.outputs[0].row_size), dtype=np.float32)
-    gradient = operation.vjp("x").plan().bind(**arrays, **index, out_cotangent=cotangent)
-    result: dict[str, Any] = {
-        "problem": f"symmetric contraction, correlation 3, 128 channels, {nodes} nodes, {sizes['weights']} weights per species",
+    cotangent = normal(generator, nodes, sizes["out"])
+    contender = clebsch_contender("(own basis)", operation, arrays, cotangent, wanted=("x",))
+    check_first_nodes(contender, arrays, cotangent, sizes["weights"])
+    contenders.append(contender)
+    title = f"symmetric contraction, correlation 3, 128 channels, {nodes} nodes"
+    if only_check:
+        return {"problem": title}
+
+    times: dict[str, dict[str, list[float]]] = {part: {} for part in PARTS}
+    for _ in range(3):
+        output = subprocess.run(script, check=True, capture_output=True, text=True).stdout
+        for row in (json.loads(line) for line in output.splitlines() if line.startswith("{")):  # mace-torch prints warnings there
+            for part, key in zip(PARTS, ("forward", "backward"), strict=True):
+                times[part].setdefault(row["name"], []).append(row[key])
+        for part, attribute in zip(PARTS, ("forward", "backward"), strict=True):
+            found = interleaved({c.name: getattr(c, attribute) for c in contenders}, 20, 3)
+            for name, row in found.items():
+                times[part].setdefault(name, []).append(row["median"])
+    return {
+        "problem": title,
         "unit": "us per node",
         "scale": 1e6 / nodes,
-        "forward": {},
-        "forward + gradients": {},
+        **{part: {name: summary(values) for name, values in times[part].items()} for part in PARTS},
     }
-    own_forward: list[float] = []
-    own_backward: list[float] = []
-    peer_forward: dict[str, list[float]] = {}
-    peer_backward: dict[str, list[float]] = {}
-    for _ in range(3):
-        own_forward.append(interleaved([("clebsch", call)], 20, 2)["clebsch"]["median"])
-        own_backward.append(interleaved([("clebsch", lambda: (call(), gradient()))], 20, 2)["clebsch"]["median"])
-        if mace_python:
-            script = Path(__file__).with_name("peer_mace.py")
-            output = subprocess.run([mace_python, str(script), str(nodes)], check=True, capture_output=True, text=True).stdout
-            for line in (line for line in output.splitlines() if line.startswith("{")):  # mace-torch prints warnings there
-                row = json.loads(line)
-                peer_forward.setdefault(row["name"], []).append(row["forward"])
-                peer_backward.setdefault(row["name"], []).append(row["backward"])
-    for key, own, peer in (("forward", own_forward, peer_forward), ("forward + gradients", own_backward, peer_backward)):
-        for label, values in {**peer, "clebsch": own}.items():
-            result[key][label] = {
-                "median": statistics.median(values),
-                "best": min(values),
-                "worst": max(values),
-                "rounds": len(values),
-            }
-    return result
 
 
-def report(result: dict[str, Any], target: dict[str, float]) -> None:
+def check_first_nodes(contender: Contender, arrays: dict[str, Any], cotangent: Any, weights: int, nodes: int = 2) -> None:
+    """Ours in a basis that no peer has, against the reference evaluator: a node's numbers depend on no other node."""
+    import clebsch
+
+    operation = clebsch.build("symmetric_contraction", in_="128x0e+128x1o+128x2e+128x3o", out="128x0e+128x1o", correlation=3)
+    assert {operand.name: operand.row_size for operand in operation.operands}["weights"] == weights
+    first = {key: array if key == "weights" else array[:nodes] for key, array in arrays.items()}
+    values = operation.reference(**first)
+    gradient = operation.vjp("x").reference(**first, out_cotangent=cotangent[:nodes])
+    of_first = Contender(
+        contender.name,
+        contender.forward,
+        contender.backward,
+        lambda found: contender.values(found)[:nodes],
+        lambda found: {"x": contender.gradients(found)["x"][:nodes]},
+    )
+    check(Problem("symmetric contraction, own basis", "", 1, values, {"x": gradient}, [of_first]))
+
+
+def report(result: dict[str, Any]) -> None:
     """A table of one problem: medians, spread, and the ratio of the best other contender to ours."""
     print(f"\n{result['problem']}  ({result['unit']})")
-    for part in ("forward", "forward + gradients"):
+    for part in PARTS:
         rows = result[part]
         others = {name: row for name, row in rows.items() if not name.startswith("clebsch")}
         best = min((row["median"] for row in others.values()), default=None)
@@ -421,49 +325,49 @@ def report(result: dict[str, Any], target: dict[str, float]) -> None:
         for name, row in rows.items():
             numbers = [row[key] * result["scale"] for key in ("median", "best", "worst")]
             ratio = f"   {best / row['median']:.2f}x the best other" if best and name not in others else ""
-            print(f"    {name:38s} {numbers[0]:10.3f}   [{numbers[1]:.3f} .. {numbers[2]:.3f}]{ratio}")
+            print(f"    {name:40s} {numbers[0]:10.3f}   [{numbers[1]:.3f} .. {numbers[2]:.3f}]{ratio}", flush=True)
 
 
-def workers(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Runs this file once per problem, and again with malloc keeping memory where that helps e3nn; one core; collects results."""
-    problems = [
-        *(f"convolution:{name}" for name in CONVOLUTIONS),
-        "tetris:shared",
-        "tetris:per_row",
-        "harmonics:3",
-        "harmonics:6",
-        "linear:",
-        "contraction:",
-    ]
-    results = []
-    for problem in problems:
-        if arguments.only and not problem.startswith(arguments.only):
-            continue
-        found = None
-        for kept in (False, True):
-            if kept and not problem.startswith(("convolution", "tetris")):
-                continue
-            environment = {**os.environ, **SETTINGS, **({} if arguments.native else AVX2), **(KEEP_MEMORY if kept else {})}
-            command = [sys.executable, __file__, "--worker", problem, "--edges", str(arguments.edges)]
-            if arguments.compile and not kept:
-                command.append("--compile")
-            if arguments.mace_python:
-                command += ["--mace-python", arguments.mace_python]
-            run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-            if run.returncode:
-                raise SystemExit(f"{problem}: the worker ended with {run.returncode}")
-            result = json.loads(run.stdout.splitlines()[-1])
-            if found is None:
-                found = result
-                continue
-            for part in ("forward", "forward + gradients"):
-                for name, row in result[part].items():
-                    label = name if name.startswith("clebsch") else f"{name}, malloc keeps"
-                    if not name.startswith("clebsch") or row["median"] < found[part][name]["median"]:
-                        found[part][label] = row
-        results.append(found)
-        report(found, {})
-    return results
+def problems(edges: list[int], only: list[str]) -> list[str]:
+    """Names of what to run; a convolution's has its number of edges."""
+    names = [f"convolution:{name}:{count}" for count in edges for name in CONVOLUTIONS]
+    names += ["tetris:shared", "tetris:per_row", "harmonics:3", "harmonics:6", "linear", "contraction"]
+    for prefix in only:
+        if not any(name.startswith(prefix) for name in names):
+            raise SystemExit(f"--only {prefix}: no such problem; there are {', '.join(names)}")
+    return [name for name in names if not only or name.startswith(tuple(only))]
+
+
+def run(problem: str, arguments: argparse.Namespace, settings: dict[str, str], compiled: bool) -> dict[str, Any]:
+    """Runs this file on one problem in a process of its own."""
+    command = [sys.executable, __file__, "--worker", problem]
+    command += ["--no-compile"] if not compiled else []
+    command += ["--check"] if arguments.check else []
+    if arguments.mace_python:
+        command += ["--mace-python", arguments.mace_python]
+    environment = {**os.environ, **SETTINGS, **({} if arguments.native else AVX2), **settings}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{problem}: the worker ended with {done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def compare(problem: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """One problem, and again with malloc keeping memory where that helps e3nn: the better of ours, both of e3nn's."""
+    found = run(problem, arguments, {}, not arguments.no_compile)
+    if arguments.check:
+        print(f"{found['problem']}: values and gradients agree", flush=True)
+        return found
+    if problem.startswith(("convolution", "tetris")):
+        kept = run(problem, arguments, KEEP_MEMORY, False)
+        for part in PARTS:
+            for name, row in kept[part].items():
+                if not name.startswith("clebsch"):
+                    found[part][f"{name}, malloc keeps"] = row
+                elif row["median"] < found[part][name]["median"]:
+                    found[part][name] = row
+    report(found)
+    return found
 
 
 def work(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -471,23 +375,36 @@ def work(arguments: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(1)
-    kind, _, detail = arguments.worker.partition(":")
+    kind, *details = arguments.worker.split(":")
+    if kind == "contraction":
+        if not arguments.mace_python:
+            raise SystemExit("contraction: needs --mace-python (./dev bench --peers makes that environment)")
+        return contraction(arguments.mace_python, arguments.check)
     if kind == "convolution":
-        return convolution(detail, arguments.edges, arguments.compile)
-    if kind == "tetris":
-        return tetris(detail == "shared", arguments.compile)
-    if kind == "harmonics":
-        return harmonics(int(detail))
-    if kind == "linear":
-        return linear()
-    return contraction(arguments.mace_python)
+        problem = convolution(details[0], int(details[1]), not arguments.no_compile)
+    elif kind == "tetris":
+        problem = tetris(details[0] == "shared", not arguments.no_compile)
+    else:
+        problem = harmonics(int(details[0])) if kind == "harmonics" else linear()
+    if arguments.check:
+        check(problem)
+        return {"problem": problem.name}
+    return measure(problem)
 
 
 def main() -> None:
+    def numbers(text: str) -> list[int]:
+        return [int(field) for field in text.split(",")]
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="convolution, tetris, harmonics, linear or contraction (or convolution:NAME)")
-    parser.add_argument("--edges", type=int, default=4500, help="edges of the convolutions (45 per node)")
-    parser.add_argument("--compile", action="store_true", help="measure torch.compile too")
+    parser.add_argument(
+        "--only",
+        default="",
+        help="problems that start so, separated by commas: convolution:NAME, tetris, harmonics, linear, contraction",
+    )
+    parser.add_argument("--edges", type=numbers, default=[4500, 18000], help="edges of the convolutions, 45 per node (4500,18000)")
+    parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile")
+    parser.add_argument("--check", action="store_true", help="check every contender's values and gradients, and time nothing")
     parser.add_argument("--native", action="store_true", help="the best instruction set of the machine instead of AVX2")
     parser.add_argument(
         "--mace-python", default=os.environ.get("CLEBSCH_MACE_PYTHON"), help="python of an environment with mace-torch 0.3.16"
@@ -498,7 +415,8 @@ def main() -> None:
     if arguments.worker:
         print(json.dumps(work(arguments)))
         return
-    results = workers(arguments)
+    only = [field for field in arguments.only.split(",") if field]
+    results = [compare(problem, arguments) for problem in problems(arguments.edges, only)]
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(results, indent=1))
 
