@@ -1,4 +1,7 @@
-"""How long the `clebsch` program and `import clebsch` (beyond NumPy's own import) take to start: medians of interleaved processes.
+"""How long things take to start: medians of interleaved processes.
+
+The `clebsch` program; `import clebsch` beyond NumPy's own import; preparing an operation with its first two derivatives
+(describe, derive twice, plan all three) in a process that has prepared nothing yet.
 
 ./dev bench --start
 """
@@ -11,6 +14,18 @@ import statistics
 import subprocess
 import sys
 import time
+
+PREPARED = "nequip-revmd17-benzene", "symmetric-contraction-128"
+PREPARE = """
+import sys, time
+import clebsch
+start, processor = time.perf_counter(), time.process_time()
+operations = [clebsch.build("named", label=sys.argv[1])]
+for _ in range(2):
+    operations.append(operations[-1].vjp(*[operand.name for operand in operations[-1].inputs]))
+plans = [operation.plan("float32") for operation in operations]
+print(time.perf_counter() - start, time.process_time() - processor)
+"""
 
 
 def main() -> None:
@@ -25,6 +40,7 @@ def main() -> None:
     if arguments.program:
         commands["clebsch --version"] = [arguments.program, "--version"]
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    prepared: dict[str, list[tuple[float, float]]] = {label: [] for label in PREPARED}
     for warm in [False] + [True] * arguments.rounds:  # the first round reads files from the disk
         for name, command in commands.items():
             before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -33,17 +49,24 @@ def main() -> None:
             processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             if warm:
                 times[name].append((1e3 * wall, 1e3 * processor))
+        for label, values in prepared.items():
+            output = subprocess.run([sys.executable, "-c", PREPARE, label], check=True, capture_output=True, text=True).stdout
+            wall, processor = (1e3 * float(number) for number in output.split())
+            if warm:
+                values.append((wall, processor))
 
     def show(name: str, values: list[tuple[float, float]]) -> None:
         walls, processors = zip(*values, strict=True)
         numbers = statistics.median(walls), min(walls), max(walls), statistics.median(processors)
-        print(f"{name:28s}" + "".join(f"{number:10.1f}" for number in numbers))
+        print(f"{name:38s}" + "".join(f"{number:10.1f}" for number in numbers))
 
-    print(f"{'ms':28s}" + "".join(f"{title:>10s}" for title in ("median", "least", "most", "processor")))
+    print(f"{'ms':38s}" + "".join(f"{title:>10s}" for title in ("median", "least", "most", "processor")))
     for name, values in times.items():
         show(name, values)
     pairs = zip(times["import numpy, clebsch"], times["import numpy"], strict=True)
     show("import clebsch beyond NumPy", [(both[0] - alone[0], both[1] - alone[1]) for both, alone in pairs])
+    for label, values in prepared.items():
+        show(f"prepare {label}", values)
 
 
 if __name__ == "__main__":
