@@ -243,9 +243,11 @@ typedef struct clebsch_potential_options {
     size_t size;                  ///< sizeof(clebsch_potential_options)
     int dtype;                    ///< CLEBSCH_FLOAT32 or CLEBSCH_FLOAT64: of the model's arithmetic; sums over atoms and edges are float64
     const char* instruction_set;  ///< NULL: the default one
+    double skin;  ///< Angstrom: neighbours this far beyond the cutoff are remembered between evaluations of one structure, so
+                  ///< that moving atoms need no new search every time; the same bits as without. 0: search every time
 } clebsch_potential_options;
 #define CLEBSCH_POTENTIAL_OPTIONS_DEFAULTS \
-    { sizeof(clebsch_potential_options), CLEBSCH_FLOAT32, NULL }
+    { sizeof(clebsch_potential_options), CLEBSCH_FLOAT32, NULL, 0 }
 
 /// From a checkpoint: a Nequix .nqx file. `options` may be NULL: the defaults.
 CLEBSCH_API clebsch_status clebsch_potential_load(const char* path, const clebsch_potential_options* options,

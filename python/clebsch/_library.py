@@ -81,7 +81,7 @@ class GraphOptions(Structure):
 
 
 class PotentialOptions(Structure):
-    _fields_ = [("size", c_size_t), ("dtype", c_int), ("instruction_set", c_char_p)]
+    _fields_ = [("size", c_size_t), ("dtype", c_int), ("instruction_set", c_char_p), ("skin", c_double)]
 
 
 class PotentialResult(Structure):

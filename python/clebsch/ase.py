@@ -17,13 +17,14 @@ class Calculator(AseCalculator):
 
     potential: a `clebsch.Potential`, or the path of a checkpoint, then run in `dtype`: float64 for phonons by finite
     differences and tight relaxations, float32 (faster) otherwise. Stress exists for structures periodic in three directions.
+    skin: Angstrom, of the neighbour list that is kept while atoms move little; it changes no result.
     """
 
     implemented_properties: ClassVar[list[str]] = ["energy", "free_energy", "energies", "forces", "stress"]
 
-    def __init__(self, potential: Potential | str | os.PathLike[str], dtype: str = "float32", **parameters: Any) -> None:
+    def __init__(self, potential: Potential | str | os.PathLike[str], dtype: str = "float32", skin: float = 0.5, **parameters: Any) -> None:
         super().__init__(**parameters)
-        self.potential = potential if isinstance(potential, Potential) else Potential(potential, dtype=dtype)
+        self.potential = potential if isinstance(potential, Potential) else Potential(potential, dtype=dtype, skin=skin)
 
     def calculate(self, atoms: Any = None, properties: Any = None, system_changes: Any = all_changes) -> None:
         """Called by ASE when something changed; computes everything at once."""

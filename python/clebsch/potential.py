@@ -30,9 +30,11 @@ class Potential:
 
     dtype: "float32" or "float64", of the model's arithmetic; sums over atoms and edges are float64 always. One evaluation runs at a
     time; memory grows with the largest and is kept. Needs `pip install vesin`.
+    skin: Angstrom; neighbours this far beyond the cutoff are remembered from call to call of a single structure, so that atoms that
+    move a little need no new search. It changes no bit of a result.
     """
 
-    def __init__(self, path: str | os.PathLike[str], dtype: str = "float32", instruction_set: str | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], dtype: str = "float32", instruction_set: str | None = None, skin: float = 0.0) -> None:
         self._handle: int | None = None
         kinds = {"float32": 0, "float64": 1}
         name = np.dtype(dtype).name if dtype not in kinds else dtype
@@ -42,6 +44,7 @@ class Potential:
             size=sizeof(lib.PotentialOptions),
             dtype=kinds[name],
             instruction_set=None if instruction_set is None else encode(instruction_set, "instruction set"),
+            skin=skin,
         )
         name_of_file = os.fsencode(path)
         if b"\0" in name_of_file:

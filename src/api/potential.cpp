@@ -2,17 +2,22 @@
 #include "model/potential.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "api/guard.hpp"
 #include "api/library.hpp"
 #include "api/structures.hpp"
+#include "describe/text_cursor.hpp"
 #include "graph/neighbours.hpp"
+#include "model/neighbour_list.hpp"
 #include "schedule/cpu_target.hpp"
 
 struct clebsch_potential {
     clebsch::Potential value;
+    std::optional<clebsch::NeighbourList> neighbours;  ///< of one structure whose atoms move; none without a skin
     clebsch::Energies energies = {};
     std::mutex running = {};
 };
@@ -33,7 +38,12 @@ clebsch_status clebsch_potential_load(const char* path, const clebsch_potential_
         PotentialOptions chosen;
         chosen.dtype = static_cast<DType>(given.dtype);
         if (given.instruction_set != nullptr) chosen.instruction_set = parse_instruction_set(given.instruction_set);
-        *potential = new clebsch_potential{Potential::load(path, chosen)};
+        if (!(given.skin >= 0 && std::isfinite(given.skin)))
+            fail("skin: expected a finite length of at least 0, got " + number_text(given.skin));
+        Potential value = Potential::load(path, chosen);
+        std::optional<NeighbourList> neighbours;
+        if (given.skin > 0) neighbours.emplace(value.cutoff(), given.skin);
+        *potential = new clebsch_potential{std::move(value), std::move(neighbours)};
     });
 }
 
@@ -63,9 +73,11 @@ clebsch_status clebsch_potential_evaluate(clebsch_potential* potential, const cl
         api::require_size(result->size, sizeof(clebsch_potential_result), "clebsch_potential_result");
         const std::vector<Structure> batch = api::structures_of(*structures);
         if (structures->atoms > 0) require(atomic_numbers, "atomic_numbers");
-        const Graph graph = build_graph(batch, {.cutoff = potential->value.cutoff()});
-
         const std::scoped_lock lock(potential->running);
+        const bool remembered = potential->neighbours.has_value() && batch.size() == 1;
+        const Graph searched = remembered ? Graph{} : build_graph(batch, {.cutoff = potential->value.cutoff()});
+        const Graph& graph = remembered ? potential->neighbours->update(batch.front()) : searched;
+
         const std::shared_ptr<ThreadPool> pool = api::current_pool();
         potential->value.set_parallel_for(pool->parallel_for());
         Energies& energies = potential->energies;

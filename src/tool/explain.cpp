@@ -9,6 +9,7 @@
 #include "tool/explain_model.hpp"
 #include "tool/gpu_explain.hpp"
 #include "tool/machine_options.hpp"
+#include "tool/program_picture.hpp"
 #include "tool/report.hpp"
 #include "tool/request.hpp"
 #include "tool/workload.hpp"
@@ -22,6 +23,7 @@ struct Arguments {
     SizeOptions sizes;
     double copy = 0, fma = 0;  // GB/s, GFLOP/s
     std::string target;        // a GPU architecture; empty: this processor
+    std::string svg;           // a picture of the program; empty: none
     bool source = false;
     bool measure = false, print_text = false, all = false, json = false;
 };
@@ -183,7 +185,7 @@ int run(const Arguments& arguments) {
     }
     if (is_checkpoint(arguments.operation.name)) {
         Report report;
-        explain_model(report, arguments.operation.name, arguments.machine, arguments.sizes);
+        explain_model(report, arguments.operation.name, arguments.machine, arguments.sizes, arguments.svg);
         report.print(arguments.json);
         return exit_done;
     }
@@ -235,6 +237,10 @@ int run(const Arguments& arguments) {
     report.fact("sizes", "rows of this call", sizes.empty() ? Cell() : Cell(joined(sizes, ", ")));
     add_limit(report, arguments, work, space.empty() ? 1 : rows.at(space));
     if (arguments.print_text) report.text("text", text_of(request.description));
+    if (!arguments.svg.empty()) {
+        const Program program = polynomial != nullptr ? as_program(*polynomial) : std::get<Program>(request.description);
+        draw_program(report, arguments.svg, request.title, program);
+    }
     report.print(arguments.json);
     return exit_done;
 }
@@ -256,13 +262,14 @@ void add_explain(CLI::App& app, int& status) {
     add_machine_options(*command, arguments->machine, true);
     command->add_option("--target", arguments->target, "How it would run on a GPU: sm_80, sm_90, sm_100, sm_120 (no GPU is needed)");
     command->add_flag("--source", arguments->source, "With --target: the kernels as CUDA C++");
+    command->add_option("--svg", arguments->svg, "Write a picture of the program to this file: what is fused, and what is kept in between");
     command->add_flag("--json", arguments->json, "For machines");
     command->footer(
         "Examples:\n"
         "  clebsch explain                                      what there is\n"
         "  clebsch explain convolution                          what an operation needs\n"
         "  clebsch explain nequix-main --measure\n"
-        "  clebsch explain nequix-mp-1.nqx                      a model: layers, steps, memory\n"
+        "  clebsch explain nequix-mp-1.nqx --svg model.svg      a model: layers, steps, memory, and a picture\n"
         "  clebsch explain nequix-main --derivative x,y,weights\n"
         "  clebsch explain --text my_operation.txt --print-text");
     command->callback([arguments, &status] { status = run(*arguments); });

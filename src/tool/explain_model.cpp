@@ -4,6 +4,7 @@
 #include "io/nequix.hpp"
 #include "model/nequix.hpp"
 #include "model/potential.hpp"
+#include "tool/program_picture.hpp"
 
 namespace clebsch::tool {
 namespace {
@@ -61,7 +62,8 @@ void add_layers(Report& report, const NequixCheckpoint& checkpoint) {
 
 bool is_checkpoint(const std::string& name) { return name.ends_with(".nqx"); }
 
-void explain_model(Report& report, const std::string& file, const MachineOptions& machine, const SizeOptions& sizes) {
+void explain_model(Report& report, const std::string& file, const MachineOptions& machine, const SizeOptions& sizes,
+                   const std::string& picture) {
     const NequixCheckpoint checkpoint = read_nequix(file);
     report.fact("model", "model", file);
     add_hyperparameters(report, checkpoint);
@@ -79,6 +81,7 @@ void explain_model(Report& report, const std::string& file, const MachineOptions
     report.fact("workspace_bytes_per_atom", "per atom", bytes(memory / static_cast<double>(atoms)));
     report.note("\nsteps for energies and forces");
     report.text("schedule", potential.plan().explain());
+    if (!picture.empty()) draw_program(report, picture, file + ": energies and forces", potential.plan().program());
 }
 
 }  // namespace clebsch::tool

@@ -10,7 +10,8 @@ namespace clebsch::tool {
 bool is_checkpoint(const std::string& name);
 
 /// Hyperparameters, keys of the file that the model does not use, layers with their parameters, steps of the program of energies and
-/// forces, and memory for intermediates.
-void explain_model(Report& report, const std::string& file, const MachineOptions& machine, const SizeOptions& sizes);
+/// forces, and memory for intermediates. `picture`: a file to draw the program into (program_picture.hpp), or "".
+void explain_model(Report& report, const std::string& file, const MachineOptions& machine, const SizeOptions& sizes,
+                   const std::string& picture);
 
 }  // namespace clebsch::tool

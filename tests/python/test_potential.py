@@ -73,6 +73,23 @@ def test_a_batch_is_its_structures(potential: clebsch.Potential) -> None:
     assert two.stress[0] == pytest.approx(one.stress, abs=1e-12)
 
 
+def test_a_remembered_neighbour_list_changes_no_bit(potential: clebsch.Potential) -> None:
+    remembering = clebsch.Potential(CHECKPOINT, dtype="float64", skin=0.6)
+    noise = np.random.default_rng(6)
+    numbers, positions, cell = silicon()
+    for step in [0.02, 0.05, 0.1, 0.02, 1.5, 0.05]:  # also further than the skin allows
+        positions = positions + step * noise.normal(size=positions.shape) / 3
+        cell = cell * (1 + 0.02 * step)
+        fresh, kept = potential(numbers, positions, cell), remembering(numbers, positions, cell)
+        assert kept.energy == fresh.energy
+        assert np.array_equal(kept.forces, fresh.forces)
+        assert np.array_equal(kept.virial, fresh.virial)
+    assert remembering(*aspirin()).energy == potential(*aspirin()).energy  # another structure
+    for skin in (-1.0, np.inf, np.nan):
+        with pytest.raises(clebsch.ClebschError, match="skin: expected a finite length of at least 0"):
+            clebsch.Potential(CHECKPOINT, skin=skin)
+
+
 def test_errors_name_what_is_wrong(potential: clebsch.Potential) -> None:
     numbers, positions = aspirin()
     with pytest.raises(clebsch.ClebschError, match="numbers: expected 21 integers"):

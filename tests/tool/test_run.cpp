@@ -83,3 +83,25 @@ TEST_CASE("explain MODEL: hyperparameters, unused keys, layers, steps and memory
     CHECK(report.at("workspace_bytes").get<double>() > 0);
     CHECK(report.at("schedule").get<std::string>().find("layer1.message") != std::string::npos);
 }
+
+TEST_CASE("explain --svg draws a model, a program and a polynomial as they run") {
+    const auto drawn = [](std::vector<std::string> arguments) {
+        const TemporaryFile picture;
+        arguments.insert(arguments.end(), {"--svg", picture.path()});
+        const json report = json_of(arguments);
+        CHECK(report.at("picture") == picture.path());
+        const std::string svg = picture.content();
+        CHECK(svg.starts_with("<svg"));
+        CHECK(svg.ends_with("</svg>\n"));
+        return svg;
+    };
+    const std::string whole = drawn({"explain", model});
+    for (const char* words : {"kept: layer1.message (5472)", "nodes as one tape", "23 paths, gather, scatter", "matrix product"}) {
+        INFO(words);
+        CHECK(whole.find(words) != std::string::npos);
+    }
+    CHECK(drawn({"explain", "convolution", "in=4x0e+2x1o", "edge=0e+1o", "out=0e+1o", "--derivative", "x,y"}).find("gather") !=
+          std::string::npos);
+    CHECK(drawn({"explain", "linear", "in=4x0e", "out=2x0e"}).find("matrix product") != std::string::npos);
+    check_error({"explain", model, "--svg", "/nonexistent/folder/x.svg"}, {"/nonexistent/folder/x.svg"});
+}
