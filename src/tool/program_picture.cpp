@@ -14,8 +14,8 @@ namespace {
 
 constexpr double width = 1280, left = 40, right = 900, top = 96, line_height = 19, header = 28, padding = 10, gap = 22;
 constexpr double first_track = right + 26, track_width = 13, last_track = width - 30;
-constexpr double words = left + 235;       ///< where the second column of a group begins
-constexpr std::size_t most_names = 5;      ///< of a list in a line; the tooltip has all of them
+constexpr double words = left + 235;      ///< where the second column of a group begins
+constexpr std::size_t most_names = 5;     ///< of a list in a line; the tooltip has all of them
 constexpr std::size_t most_letters = 98;  ///< of a line, likewise
 constexpr const char* tape_colour = "#6940a5";
 constexpr const char* matrix_colour = "#0b6e99";
