@@ -6,7 +6,7 @@ if(NOT TARGET nlohmann_json::nlohmann_json)
     execute_process(COMMAND ${Python3_EXECUTABLE} -c "import nlohmann_json, os; print(os.path.dirname(nlohmann_json.__file__))"
       OUTPUT_VARIABLE json_package OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   endif()
-  find_path(CLEBSCH_JSON_INCLUDE nlohmann/json.hpp HINTS ${json_package}/include)
+  find_path(CLEBSCH_JSON_INCLUDE nlohmann/json.hpp HINTS ${json_package}/include NO_CACHE)   # an isolated build's place changes
   if(NOT CLEBSCH_JSON_INCLUDE)
     message(FATAL_ERROR "nlohmann-json was not found: apt-get install nlohmann-json3-dev, or pip install nlohmann-json")
   endif()

@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -45,7 +46,8 @@ std::string own_folder() {
     Dl_info info{};
     if (::dladdr(reinterpret_cast<void*>(&own_folder), &info) == 0 || !info.dli_fname) return {};
     std::error_code error;
-    const std::filesystem::path file = std::filesystem::canonical(info.dli_fname, error);  // a program's name may lack its folder
+    const bool searched = std::string_view(info.dli_fname).find('/') == std::string_view::npos;  // a program that was found in PATH
+    const std::filesystem::path file = std::filesystem::canonical(searched ? "/proc/self/exe" : info.dli_fname, error);
     return error ? std::string() : file.parent_path().string();
 }
 

@@ -145,6 +145,7 @@ std::vector<std::string> compiler_candidates() {
     if (const std::string own = own_folder(); !own.empty()) {
         add_site_packages(files, fs::path(own) / "..");  // site-packages/clebsch
         add_site_packages(files, fs::path(own) / ".." / "..");
+        add_prefix(files, fs::path(own) / "..");  // the program in a Python environment's bin
     }
     if (const auto environment = variable("VIRTUAL_ENV")) add_prefix(files, *environment);
     if (const auto conda = variable("CONDA_PREFIX")) {

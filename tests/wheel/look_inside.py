@@ -1,0 +1,52 @@
+"""What a built wheel holds: small, for every Python, one library, the program, nothing twice. usage: look_inside.py WHEEL"""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+LARGEST = 15 << 20  # bytes
+
+
+def problems(wheel: Path) -> list[str]:
+    """What is wrong with it; empty: nothing."""
+    found = []
+    with zipfile.ZipFile(wheel) as archive:
+        entries = archive.infolist()
+    names = [entry.filename for entry in entries]
+    if wheel.stat().st_size >= LARGEST:
+        found.append(f"{wheel.stat().st_size} bytes, expected fewer than {LARGEST}")
+    if "-py3-none-" not in wheel.name:
+        found.append("not tagged py3-none: it would not install on every Python")
+    libraries = [name for name in names if ".so" in Path(name).name]
+    if libraries != ["clebsch/lib/libclebsch.so"]:
+        found.append(f"expected clebsch/lib/libclebsch.so and no other library, got {libraries}")
+    if sum(name.endswith(".data/scripts/clebsch") for name in names) != 1:
+        found.append("the clebsch program is missing (was CLI11 found? apt-get install libcli11-dev)")
+    for needed in ("clebsch/__init__.py", "clebsch/py.typed"):
+        if needed not in names:
+            found.append(f"{needed} is missing")
+    copies = Counter((entry.CRC, entry.file_size) for entry in entries if entry.file_size > 100_000)
+    found += [
+        f"held {count} times: {[e.filename for e in entries if (e.CRC, e.file_size) == key]}"
+        for key, count in copies.items()
+        if count > 1
+    ]
+    strays = [
+        name for name in names if not name.startswith("clebsch/") and ".dist-info/" not in name and ".data/scripts/" not in name
+    ]
+    return found + [f"unexpected: {name}" for name in strays]
+
+
+def main() -> None:
+    wheel = Path(sys.argv[1])
+    found = problems(wheel)
+    if found:
+        raise SystemExit("\n".join(f"{wheel.name}: {problem}" for problem in found))
+    print(f"{wheel.name}: {wheel.stat().st_size / 2**20:.1f} MiB")
+
+
+if __name__ == "__main__":
+    main()
