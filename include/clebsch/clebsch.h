@@ -63,6 +63,17 @@ CLEBSCH_API clebsch_status clebsch_irreps_block(const clebsch_irreps* irreps, si
 CLEBSCH_API clebsch_status clebsch_irreps_sort(const clebsch_irreps* irreps, clebsch_irreps** sorted, int* permutation);
 /// Merges adjacent equal irreps and drops multiplicity 0.
 CLEBSCH_API clebsch_status clebsch_irreps_simplify(const clebsch_irreps* irreps, clebsch_irreps** simplified);
+/// Sorted, then simplified.
+CLEBSCH_API clebsch_status clebsch_irreps_regroup(const clebsch_irreps* irreps, clebsch_irreps** regrouped);
+/// The list `times` times, one after another.
+CLEBSCH_API clebsch_status clebsch_irreps_repeat(const clebsch_irreps* irreps, int64_t times, clebsch_irreps** repeated);
+/// The blocks whose irrep is in `keep` (NULL: any), not in `drop` (NULL: none), and of degree at most `lmax` (negative: any).
+CLEBSCH_API clebsch_status clebsch_irreps_filter(const clebsch_irreps* irreps, const clebsch_irreps* keep, const clebsch_irreps* drop,
+                                                 int lmax, clebsch_irreps** filtered);
+/// What two lists couple to: for every block of `a` and every block of `b` the irreps of their product that are in `keep` (NULL: all;
+/// then degrees above 12 are an error), ascending, with the product of the multiplicities. Neither sorted nor merged.
+CLEBSCH_API clebsch_status clebsch_irreps_product(const clebsch_irreps* a, const clebsch_irreps* b, const clebsch_irreps* keep,
+                                                  clebsch_irreps** product);
 
 /// Real coupling coefficients (Wigner 3j), dense, (2 l1 + 1) x (2 l2 + 1) x (2 l3 + 1) doubles. `sign_table`: 5 (e3nn 0.5 and newer)
 /// or 4 (e3nn 0.4).

@@ -119,8 +119,23 @@ class Irreps {
     Sorted sorted() const;
     /// Adjacent equal irreps merged, multiplicity 0 dropped.
     Irreps simplified() const {
-        return Irreps(
-            detail::created(clebsch_irreps_destroy, [&](clebsch_irreps** result) { return clebsch_irreps_simplify(handle(), result); }));
+        return made([&](clebsch_irreps** result) { return clebsch_irreps_simplify(handle(), result); });
+    }
+    /// Sorted, then simplified.
+    Irreps regrouped() const {
+        return made([&](clebsch_irreps** result) { return clebsch_irreps_regroup(handle(), result); });
+    }
+    /// The list `times` times, one after another.
+    Irreps repeated(std::int64_t times) const {
+        return made([&](clebsch_irreps** result) { return clebsch_irreps_repeat(handle(), times, result); });
+    }
+    /// The blocks whose irrep is in `keep`, and of degree at most `lmax` (negative: any).
+    Irreps filtered(const Irreps& keep, int lmax = -1) const {
+        return made([&](clebsch_irreps** result) { return clebsch_irreps_filter(handle(), keep.handle(), nullptr, lmax, result); });
+    }
+    /// For every pair of blocks the irreps of their product, ascending, neither sorted nor merged.
+    Irreps product(const Irreps& other) const {
+        return made([&](clebsch_irreps** result) { return clebsch_irreps_product(handle(), other.handle(), nullptr, result); });
     }
     std::string text() const {
         return detail::text_from([&](char** text) { return clebsch_irreps_text(handle(), text); });
@@ -131,6 +146,10 @@ class Irreps {
 
  private:
     explicit Irreps(std::shared_ptr<const clebsch_irreps> handle) : handle_(std::move(handle)) {}
+    template <class Make>
+    static Irreps made(const Make& make) {
+        return Irreps(detail::created(clebsch_irreps_destroy, make));
+    }
 
     std::shared_ptr<const clebsch_irreps> handle_;
 };

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import _library as lib
+from ._arguments import array_of
 from ._library import ClebschError
 
 
@@ -53,8 +54,10 @@ def structures_of(
 ) -> Structures:
     """Raises ClebschError naming the array whose shape or type does not fit."""
     for name, numbers in (("positions", positions), ("cell", cell)):
-        if numbers is not None and np.asarray(numbers).dtype.kind not in "fiu":
+        if numbers is not None and array_of(name, numbers).dtype.kind not in "fiu":
             raise ClebschError(f"{name}: expected real numbers, got {np.asarray(numbers).dtype.name}")
+    if structure is not None:
+        array_of("structure", structure)
     points = np.ascontiguousarray(positions, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != 3:
         raise ClebschError(f"positions: expected shape (atoms, 3), got {points.shape}")
@@ -74,7 +77,7 @@ def structures_of(
     if cells is not None and cells.shape[0] != count:
         raise ClebschError(f"cell: expected {count} cells (from structure), got {cells.shape[0]}")
     if periodic is not None:
-        flags_given = np.asarray(periodic)
+        flags_given = array_of("periodic", periodic)
         if flags_given.dtype.kind not in "biu" or not np.isin(flags_given, (0, 1)).all():
             raise ClebschError(f"periodic: expected True or False for each direction, got {periodic!r}")
         given = flags_given.astype(bool)

@@ -22,7 +22,9 @@ class Calculator(AseCalculator):
 
     implemented_properties: ClassVar[list[str]] = ["energy", "free_energy", "energies", "forces", "stress"]
 
-    def __init__(self, potential: Potential | str | os.PathLike[str], dtype: str = "float32", skin: float = 0.5, **parameters: Any) -> None:
+    def __init__(
+        self, potential: Potential | str | os.PathLike[str], dtype: str = "float32", skin: float = 0.5, **parameters: Any
+    ) -> None:
         super().__init__(**parameters)
         self.potential = potential if isinstance(potential, Potential) else Potential(potential, dtype=dtype, skin=skin)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ctypes import byref, c_int, c_int64, c_void_p
-from typing import NamedTuple
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 
+from ._arguments import array_of
 from ._library import ClebschError, call, call_handle, call_text, encode, library
 
 _PARITY = {1: "e", -1: "o", 0: ""}
@@ -26,6 +28,8 @@ class Irrep(NamedTuple):
         return 2 * self.l + 1
 
     def __str__(self) -> str:
+        if self.p not in _PARITY:
+            raise ClebschError(f"irreps: expected a parity of 1, -1 or 0 (SO(3)), got {self.p!r}")
         return f"{self.l}{_PARITY[self.p]}"
 
 
@@ -44,12 +48,23 @@ class Block(NamedTuple):
         return f"{self.mul}x{self.ir}"
 
 
-class Irreps(Sequence):
-    """A list of irreps with multiplicities, from e3nn's text ("128x0e+64x1o") or another list of them. Immutable, hashable."""
+class Sorted(NamedTuple):
+    """Sorted irreps: p[old] = new, inverse[new] = old."""
 
-    def __init__(self, irreps: str | Irreps | Sequence[Block] = "") -> None:
-        text = irreps if isinstance(irreps, str) else "+".join(str(block) for block in irreps)
-        self._handle = call_handle("clebsch_irreps_parse", encode(text, "irreps"))
+    irreps: Irreps
+    p: tuple[int, ...]
+    inverse: tuple[int, ...]
+
+
+class Irreps(Sequence[Block]):
+    """A list of irreps with multiplicities. Immutable, hashable.
+
+    From e3nn's text ("128x0e+64x1o"; "32x0+16x1" for SO(3)), or from blocks: (multiplicity, irrep) pairs or irreps, an irrep being
+    an `Irrep`, its text or (degree, parity).
+    """
+
+    def __init__(self, irreps: str | Irreps | Irrep | Iterable[Any] = "") -> None:
+        self._handle = call_handle("clebsch_irreps_parse", encode(_text_of(irreps), "irreps"))
         weakref.finalize(self, library.clebsch_irreps_destroy, self._handle)
         blocks = []
         mul, degree, parity = c_int64(), c_int(), c_int()
@@ -73,6 +88,11 @@ class Irreps(Sequence):
         return library.clebsch_irreps_dim(self._handle)
 
     @property
+    def dims(self) -> tuple[int, ...]:
+        """Numbers per row of each block."""
+        return tuple(block.dim for block in self)
+
+    @property
     def num_irreps(self) -> int:
         """Sum of the multiplicities."""
         return sum(block.mul for block in self)
@@ -80,22 +100,32 @@ class Irreps(Sequence):
     @property
     def lmax(self) -> int:
         """Largest degree with a multiplicity above zero."""
-        return max(block.ir.l for block in self if block.mul > 0)
+        degrees = [block.ir.l for block in self if block.mul > 0]
+        if not degrees:
+            raise ClebschError(f"irreps: {str(self)!r} has no irrep, so no largest degree")
+        return max(degrees)
 
     def slices(self) -> list[slice]:
         """Where each block lies in a flat row."""
-        ends = np.cumsum([0] + [block.dim for block in self]).tolist()
+        ends = np.cumsum([0, *self.dims]).tolist()
         return [slice(begin, end) for begin, end in zip(ends[:-1], ends[1:], strict=True)]
 
-    def sort(self) -> tuple[Irreps, tuple[int, ...], tuple[int, ...]]:
-        """(sorted, p, inverse), p[old] = new; stable, 0o before 0e before 1o ..."""
+    def count(self, irrep: Any) -> int:
+        """Sum of the multiplicities of one irrep."""
+        wanted = _one_irrep(irrep)
+        return sum(block.mul for block in self if block.ir == wanted)
+
+    def sort(self) -> Sorted:
+        """Stable: 0o before 0e before 1o ..."""
         permutation = (c_int * len(self))()
-        handle = call_handle_with(self._handle, permutation)
+        result = c_void_p()
+        call("clebsch_irreps_sort", self._handle, byref(result), permutation)
+        assert result.value is not None
         order = tuple(permutation)
         inverse = [0] * len(order)
         for old, new in enumerate(order):
             inverse[new] = old
-        return handle, order, tuple(inverse)
+        return Sorted(_from_handle(result.value), order, tuple(inverse))
 
     def simplify(self) -> Irreps:
         """Merges adjacent equal irreps, drops multiplicity 0."""
@@ -103,9 +133,30 @@ class Irreps(Sequence):
 
     def regroup(self) -> Irreps:
         """Sorted, then simplified."""
-        return self.sort()[0].simplify()
+        return _from_handle(call_handle("clebsch_irreps_regroup", self._handle))
 
-    def __getitem__(self, i):  # noqa: ANN001, ANN204 - as tuple's
+    def filter(self, keep: Any = None, drop: Any = None, lmax: int | None = None) -> Irreps:
+        """The blocks whose irrep is in `keep`, not in `drop`, and of degree at most `lmax`; None: no condition."""
+        if lmax is not None and operator.index(lmax) < 0:
+            raise ClebschError(f"filter: expected lmax of at least 0, got {lmax}")
+        kept, dropped = _list_or_none(keep), _list_or_none(drop)
+        highest = -1 if lmax is None else min(operator.index(lmax), 12)
+        return _from_handle(call_handle("clebsch_irreps_filter", self._handle, _handle_of(kept), _handle_of(dropped), highest))
+
+    def product(self, other: Any, keep: Any = None) -> Irreps:
+        """What two lists couple to, neither sorted nor merged (`.regroup()` does both).
+
+        For every pair of blocks the irreps of their product, ascending, with the product of their multiplicities; those in `keep`
+        (None: all; then degrees above 12 are an error).
+        """
+        second, kept = Irreps(other), _list_or_none(keep)
+        return _from_handle(call_handle("clebsch_irreps_product", self._handle, second._handle, _handle_of(kept)))
+
+    @overload
+    def __getitem__(self, i: SupportsIndex) -> Block: ...
+    @overload
+    def __getitem__(self, i: slice) -> Irreps: ...
+    def __getitem__(self, i: SupportsIndex | slice) -> Block | Irreps:
         return Irreps(self._blocks[i]) if isinstance(i, slice) else self._blocks[i]
 
     def __len__(self) -> int:
@@ -114,8 +165,29 @@ class Irreps(Sequence):
     def __iter__(self) -> Iterator[Block]:
         return iter(self._blocks)
 
-    def __add__(self, other: str | Irreps) -> Irreps:
+    def __contains__(self, item: object) -> bool:
+        """Whether there is a block like it, or, for an irrep or its text, that irrep with a multiplicity above zero."""
+        return item in self._blocks if isinstance(item, Block) else self.count(item) > 0
+
+    def __add__(self, other: Any) -> Irreps:
         return Irreps([*self, *Irreps(other)])
+
+    def __radd__(self, other: Any) -> Irreps:
+        return Irreps([*Irreps(other), *self])
+
+    def __mul__(self, times: SupportsIndex) -> Irreps:
+        """The list `times` times, one after another."""
+        try:
+            number = operator.index(times)
+        except TypeError:
+            raise TypeError(
+                f"irreps: expected a number of repetitions, got {times!r} (for what two lists couple to: product)"
+            ) from None
+        if not 0 <= number < 2**63:
+            raise ClebschError(f"irreps: cannot repeat a list {number} times")
+        return _from_handle(call_handle("clebsch_irreps_repeat", self._handle, number))
+
+    __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, str):
@@ -134,20 +206,62 @@ class Irreps(Sequence):
     def __repr__(self) -> str:
         return f"Irreps({str(self)!r})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Irreps, (str(self),)
+
+
+def _text_of(irreps: Any) -> str:
+    """The text that the library reads."""
+    if isinstance(irreps, str):
+        return irreps
+    if isinstance(irreps, (Irrep, Block)):
+        return str(irreps)
+    if isinstance(irreps, (bytes, bytearray)) or not isinstance(irreps, Iterable):
+        raise TypeError(f"irreps: expected text such as '8x0e+4x1o' or a list of blocks, got {irreps!r}")
+    return "+".join(_block_text(item) for item in irreps)
+
+
+def _block_text(item: Any) -> str:
+    if isinstance(item, Block):
+        return str(item)
+    if isinstance(item, (str, Irrep)):
+        return f"1x{_irrep_text(item)}"
+    try:
+        mul, irrep = item
+        return f"{operator.index(mul)}x{_irrep_text(irrep)}"
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ClebschError):
+            raise
+        raise TypeError(f"irreps: expected an irrep or a pair (multiplicity, irrep), got {item!r}") from None
+
+
+def _irrep_text(irrep: Any) -> str:
+    if isinstance(irrep, str):
+        return irrep
+    degree, parity = irrep
+    return str(Irrep(operator.index(degree), operator.index(parity)))
+
+
+def _one_irrep(irrep: Any) -> Irrep:
+    blocks = Irreps(irrep if isinstance(irrep, str) else [irrep])
+    if len(blocks) != 1 or blocks[0].mul != 1:
+        raise ClebschError(f"irreps: expected one irrep such as '1o', got {irrep!r}")
+    return blocks[0].ir
+
+
+def _list_or_none(irreps: Any) -> Irreps | None:
+    return None if irreps is None else Irreps(irreps)
+
+
+def _handle_of(irreps: Irreps | None) -> int | None:
+    return None if irreps is None else irreps._handle
+
 
 def _from_handle(handle: int) -> Irreps:
     try:
         return Irreps(call_text("clebsch_irreps_text", handle))
     finally:
         library.clebsch_irreps_destroy(handle)
-
-
-def call_handle_with(handle: int, permutation: object) -> Irreps:
-    """Sorted irreps; fills `permutation`."""
-    result = c_void_p()
-    call("clebsch_irreps_sort", handle, byref(result), permutation)
-    assert result.value is not None
-    return _from_handle(result.value)
 
 
 def wigner_3j(l1: int, l2: int, l3: int, sign_table: int = 5) -> np.ndarray:
@@ -165,13 +279,10 @@ def wigner_3j(l1: int, l2: int, l3: int, sign_table: int = 5) -> np.ndarray:
 def wigner_d(irrep: str | Irrep, rotation: np.ndarray) -> np.ndarray:
     """Matrix of a 3x3 orthogonal matrix on an irrep, float64, (2l+1, 2l+1)."""
     if isinstance(irrep, str):
-        blocks = Irreps(irrep)
-        if len(blocks) != 1 or blocks[0].mul != 1:
-            raise ClebschError(f"wigner_d: expected one irrep such as '1o', got {irrep!r}")
-        irrep = blocks[0].ir
+        irrep = _one_irrep(irrep)
     if not 0 <= irrep.l <= 12 or irrep.p not in _PARITY:
         raise ClebschError(f"wigner_d: expected a degree from 0 to 12 and a parity of 1, -1 or 0, got {tuple(irrep)}")
-    matrix = np.ascontiguousarray(rotation, dtype=np.float64)
+    matrix = np.ascontiguousarray(array_of("rotation", rotation), dtype=np.float64)
     if matrix.shape != (3, 3):
         raise ClebschError(f"wigner_d: rotation: expected shape (3, 3), got {matrix.shape}")
     result = np.zeros((irrep.dim, irrep.dim))
@@ -188,7 +299,7 @@ def rotation_from_angles(alpha: float, beta: float, gamma: float) -> np.ndarray:
 
 def rotation_from_quaternion(quaternion: Sequence[float]) -> np.ndarray:
     """Rotation matrix of a quaternion (w, x, y, z), float64 (3, 3)."""
-    values = np.ascontiguousarray(quaternion, dtype=np.float64)
+    values = np.ascontiguousarray(array_of("quaternion", quaternion), dtype=np.float64)
     if values.shape != (4,):
         raise ClebschError(f"rotation_from_quaternion: expected 4 numbers (w, x, y, z), got shape {values.shape}")
     result = np.zeros((3, 3))

@@ -9,13 +9,17 @@ from collections.abc import Mapping
 from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, sizeof
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _library as lib
+from ._arguments import array_of, dtype_name
 from ._library import ClebschError, call, call_handle, call_text, encode, library
 from ._threads import times_set
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 #: NumPy dtypes and the library's numbers for them. bfloat16 arrays are passed as uint16 views with dtype="bfloat16".
 DTYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3}
@@ -135,14 +139,14 @@ class Operation:
 
     def plan(
         self,
-        dtype: str | Mapping[str, str] = "float32",
+        dtype: DTypeLike | Mapping[str, DTypeLike] = "float32",
         instruction_set: str | None = None,
         kernel: str | None = None,
     ) -> Plan:
         """Prepares the operation for this machine. `dtype`: one for all operands, or a mapping by operand name (others float32)."""
         return Plan(self, dtype, instruction_set, kernel)
 
-    def explain(self, copy_gigabytes_per_second: float = 0.0, fma_gigaflops: float = 0.0, dtype: str = "float32") -> str:
+    def explain(self, copy_gigabytes_per_second: float = 0.0, fma_gigaflops: float = 0.0, dtype: DTypeLike = "float32") -> str:
         """Which kernels would run, why, and the predicted limit for the given peaks."""
         return self.plan(dtype).explain(copy_gigabytes_per_second, fma_gigaflops)
 
@@ -166,7 +170,7 @@ class Operation:
         doubles = dict(arrays)
         for operand in self.inputs:
             if operand.name in arrays:
-                array = np.asarray(arrays[operand.name])
+                array = array_of(operand.name, arrays[operand.name])
                 if array.dtype.kind not in "fiu":
                     raise ClebschError(f"{operand.name}: expected real numbers, got {array.dtype.name}")
                 doubles[operand.name] = array.astype(np.float64)
@@ -191,6 +195,12 @@ class Operation:
         outputs = ", ".join(describe(operand) for operand in self.outputs)
         return f"<Operation {self.hash[:12]}: ({inputs}) -> ({outputs})>"
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: tables of the arrays and of the paths."""
+        from ._html import operation_html
+
+        return operation_html(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Operation, (self.text,)
 
@@ -201,21 +211,22 @@ class Plan:
     def __init__(
         self,
         operation: Operation,
-        dtype: str | Mapping[str, str] = "float32",
+        dtype: DTypeLike | Mapping[str, DTypeLike] = "float32",
         instruction_set: str | None = None,
         kernel: str | None = None,
     ) -> None:
         self.operation = operation
-        by_name = {} if isinstance(dtype, str) else dict(dtype)
-        default = dtype if isinstance(dtype, str) else "float32"
+        self._instruction_set, self._kernel = instruction_set, kernel
+        by_name = dtype if isinstance(dtype, Mapping) else {}
+        default: Any = "float32" if isinstance(dtype, Mapping) else dtype
         known = {operand.name for operand in operation.operands}
         for name in by_name:
             if name not in known:
                 raise ClebschError(f"dtype: no operand {name!r}; there are {', '.join(sorted(known))}")
-        self.dtypes = tuple(by_name.get(operand.name, default) for operand in operation.operands)
-        for name in self.dtypes:
-            if name not in DTYPES:
-                raise ClebschError(f"dtype: expected one of {', '.join(DTYPES)}, got {name!r}")
+        choices = f"one of {', '.join(DTYPES)}"
+        self.dtypes = tuple(
+            dtype_name("dtype", by_name.get(operand.name, default), DTYPES, choices) for operand in operation.operands
+        )
         numbers = (c_int * len(self.dtypes))(*[DTYPES[name] for name in self.dtypes])
         options = lib.PlanOptions(
             size=sizeof(lib.PlanOptions),
@@ -227,6 +238,10 @@ class Plan:
         )
         self._handle = call_handle("clebsch_plan_prepare", operation._handle, byref(options))
         weakref.finalize(self, library.clebsch_plan_destroy, self._handle)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        dtypes = {operand.name: name for operand, name in zip(self.operation.operands, self.dtypes, strict=True)}
+        return Plan, (self.operation, dtypes, self._instruction_set, self._kernel)  # a copy is prepared again
 
     def explain(self, copy_gigabytes_per_second: float = 0.0, fma_gigaflops: float = 0.0) -> str:
         """Kernels, reasons, flops, bytes, predicted limit."""
@@ -265,6 +280,9 @@ class BoundCall:
         self._result = data.result()
         self._make_workspace()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a bound call cannot be copied or pickled: it is tied to its arrays; bind again")
+
     def _make_workspace(self) -> None:
         """For the threads there are now."""
         self._threads_set = times_set()
@@ -284,7 +302,7 @@ class BoundCall:
 
 
 def _dtype_name(operand: str, array: np.ndarray) -> str:
-    name = np.asarray(array).dtype.name
+    name = array_of(operand, array).dtype.name
     if name not in DTYPES:
         raise ClebschError(f"{operand}: expected float32, float64 or float16 (bfloat16 as uint16 through a plan), got {name}")
     return name
@@ -417,7 +435,7 @@ class _CallData:
     def _take(arrays: Mapping[str, np.ndarray], name: str, what: str) -> np.ndarray:
         if name not in arrays:
             raise ClebschError(f"{what} {name!r} is missing; given: {', '.join(sorted(arrays)) or 'none'}")
-        return np.asarray(arrays[name])
+        return array_of(name, arrays[name])
 
     def _lay_out(self, dtypes: tuple[str, ...]) -> None:
         operation = self.operation

@@ -6,12 +6,17 @@ import os
 from collections.abc import Sequence
 from ctypes import byref, c_size_t, sizeof
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _library as lib
+from ._arguments import array_of, dtype_name
 from ._library import ClebschError, call, call_handle, call_text, encode, find_vesin, library
 from ._structures import structures_of
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 @dataclass(frozen=True)
@@ -34,12 +39,16 @@ class Potential:
     move a little need no new search. It changes no bit of a result.
     """
 
-    def __init__(self, path: str | os.PathLike[str], dtype: str = "float32", instruction_set: str | None = None, skin: float = 0.0) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        dtype: DTypeLike = "float32",
+        instruction_set: str | None = None,
+        skin: float = 0.0,
+    ) -> None:
         self._handle: int | None = None
         kinds = {"float32": 0, "float64": 1}
-        name = np.dtype(dtype).name if dtype not in kinds else dtype
-        if name not in kinds:
-            raise ClebschError(f"dtype: expected float32 or float64, got {name}")
+        name = dtype_name("dtype", dtype, kinds, "float32 or float64")
         options = lib.PotentialOptions(
             size=sizeof(lib.PotentialOptions),
             dtype=kinds[name],
@@ -52,6 +61,8 @@ class Potential:
         self._handle = call_handle("clebsch_potential_load", name_of_file, byref(options))
         self.path = os.fspath(path)
         self.dtype = name
+        self.skin = float(skin)
+        self._instruction_set = instruction_set
         count = c_size_t()
         elements = library.clebsch_potential_elements(self._handle, byref(count))
         self.elements: tuple[int, ...] = tuple(elements[: count.value])  #: atomic numbers the model knows
@@ -60,6 +71,9 @@ class Potential:
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None:
             library.clebsch_potential_destroy(self._handle)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Potential, (self.path, self.dtype, self._instruction_set, self.skin)  # a copy reads the file again
 
     def __repr__(self) -> str:
         return f"Potential({self.path!r}, dtype={self.dtype!r})"
@@ -84,7 +98,7 @@ class Potential:
         """
         find_vesin()
         batch = structures_of(positions, cell, periodic, structure)
-        species = np.asarray(numbers)
+        species = array_of("numbers", numbers)
         if species.shape != (batch.atoms,) or (batch.atoms and species.dtype.kind not in "iu"):
             raise ClebschError(f"numbers: expected {batch.atoms} integers, got {species.dtype.name} {species.shape}")
         species = np.ascontiguousarray(np.clip(species, -1, 1000), dtype=np.intc)

@@ -26,6 +26,13 @@ Irrep checked_irrep(int degree, int parity) {
     return Irrep{degree, static_cast<Parity>(parity)};
 }
 
+/// The irreps of a list, whatever their multiplicities.
+std::vector<Irrep> irreps_in(const clebsch_irreps* list) {
+    std::vector<Irrep> result;
+    for (const IrrepBlock& block : list->value) result.push_back(block.irrep);
+    return result;
+}
+
 }  // namespace
 
 clebsch_status clebsch_irreps_parse(const char* text, clebsch_irreps** irreps) {
@@ -76,6 +83,58 @@ clebsch_status clebsch_irreps_simplify(const clebsch_irreps* irreps, clebsch_irr
         require(irreps, "irreps");
         require(simplified, "simplified");
         *simplified = release(irreps->value.simplified());
+    });
+}
+
+clebsch_status clebsch_irreps_regroup(const clebsch_irreps* irreps, clebsch_irreps** regrouped) {
+    return guarded([&] {
+        require(irreps, "irreps");
+        require(regrouped, "regrouped");
+        *regrouped = release(irreps->value.regrouped());
+    });
+}
+
+clebsch_status clebsch_irreps_repeat(const clebsch_irreps* irreps, int64_t times, clebsch_irreps** repeated) {
+    return guarded([&] {
+        require(irreps, "irreps");
+        require(repeated, "repeated");
+        *repeated = release(irreps->value.repeated(times));
+    });
+}
+
+clebsch_status clebsch_irreps_filter(const clebsch_irreps* irreps, const clebsch_irreps* keep, const clebsch_irreps* drop, int lmax,
+                                     clebsch_irreps** filtered) {
+    return guarded([&] {
+        require(irreps, "irreps");
+        require(filtered, "filtered");
+        Irreps result = irreps->value;
+        if (keep != nullptr) result = result.filtered(irreps_in(keep));
+        if (drop != nullptr) result = result.without(irreps_in(drop));
+        if (lmax >= 0) result = result.up_to_degree(lmax);
+        *filtered = release(std::move(result));
+    });
+}
+
+clebsch_status clebsch_irreps_product(const clebsch_irreps* a, const clebsch_irreps* b, const clebsch_irreps* keep,
+                                      clebsch_irreps** product) {
+    return guarded([&] {
+        require(a, "a");
+        require(b, "b");
+        require(product, "product");
+        std::vector<Irrep> kept;
+        if (keep != nullptr) kept = irreps_in(keep);
+        std::vector<IrrepBlock> blocks;
+        for (const IrrepBlock& first : a->value)
+            for (const IrrepBlock& second : b->value)
+                for (const Irrep irrep : clebsch::product(first.irrep, second.irrep)) {
+                    if (keep != nullptr && std::find(kept.begin(), kept.end(), irrep) == kept.end()) continue;
+                    std::int64_t multiplicity = 0;
+                    if (__builtin_mul_overflow(first.multiplicity, second.multiplicity, &multiplicity))
+                        fail("product: " + std::to_string(first.multiplicity) + " times " + std::to_string(second.multiplicity) +
+                             " channels do not fit in 64 bits");
+                    blocks.push_back({multiplicity, irrep});
+                }
+        *product = release(Irreps(std::move(blocks)));
     });
 }
 

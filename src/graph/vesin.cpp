@@ -194,7 +194,7 @@ class VesinStore {
         if (!path_.empty()) add_library_files(files, path_);
         if (const std::string own = own_folder(); !own.empty()) {
             add_library_files(files, own);
-            add_library_files(files, std::filesystem::path(own) / "..");  // a Python prefix with the program in its bin
+            add_library_files(files, std::filesystem::path(own) / "..");            // a Python prefix with the program in its bin
             add_library_files(files, std::filesystem::path(own) / ".." / "vesin");  // site-packages/clebsch beside site-packages/vesin
             add_library_files(files, std::filesystem::path(own) / ".." / ".." / "vesin");  // site-packages/clebsch/lib
         }

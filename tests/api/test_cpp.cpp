@@ -78,6 +78,11 @@ TEST_CASE("irreps: dimension, blocks, order and merging; copies share") {
     CHECK(sorted.irreps.text() == "3x0e+1x0e+2x1o");
     CHECK(sorted.permutation == std::vector<int>{2, 0, 1});
     CHECK(sorted.irreps.simplified() == clebsch::Irreps("4x0e+2x1o"));
+    CHECK(irreps.regrouped() == clebsch::Irreps("4x0e+2x1o"));
+    CHECK(irreps.filtered(clebsch::Irreps("0e")) == clebsch::Irreps("3x0e+1x0e"));
+    CHECK(irreps.filtered(clebsch::Irreps("0e+1o"), 0) == clebsch::Irreps("3x0e+1x0e"));
+    CHECK(clebsch::Irreps("2x1o").repeated(2) == clebsch::Irreps("2x1o+2x1o"));
+    CHECK(clebsch::Irreps("2x1o").product(clebsch::Irreps("3x1o")) == clebsch::Irreps("6x0e+6x1e+6x2e"));
     const clebsch::Irreps copy = irreps;
     CHECK(copy == irreps);
     CHECK_FALSE(copy == sorted.irreps);

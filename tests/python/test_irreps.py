@@ -1,5 +1,8 @@
 """Irreps, couplings and rotations through the Python package."""
 
+import copy
+import pickle
+
 import clebsch
 import numpy as np
 import pytest
@@ -29,6 +32,100 @@ def test_sort_and_regroup_follow_e3nn() -> None:
 def test_bad_irreps_are_refused(text: str) -> None:
     with pytest.raises(clebsch.ClebschError):
         clebsch.Irreps(text)
+
+
+BLOCK_LISTS = {
+    "pairs": [(8, "0e"), (4, clebsch.Irrep(1, -1))],
+    "numbers": [(8, (0, 1)), (4, (1, -1))],
+    "blocks": [clebsch.Block(8, clebsch.Irrep(0, 1)), (np.int64(4), "1o")],
+    "other irreps": clebsch.Irreps("8x0e+4x1o"),
+}
+
+
+@pytest.mark.parametrize("case", BLOCK_LISTS)
+def test_irreps_from_blocks(case: str) -> None:
+    assert clebsch.Irreps(BLOCK_LISTS[case]) == "8x0e+4x1o"
+
+
+def test_irreps_from_single_irreps() -> None:
+    assert clebsch.Irreps(["0e", clebsch.Irrep(1, -1)]) == "1x0e+1x1o"
+    assert clebsch.Irreps(clebsch.Irrep(2, 1)) == "1x2e"
+    assert clebsch.Irreps(clebsch.Block(3, clebsch.Irrep(2, 1))) == "3x2e"
+    assert len(clebsch.Irreps()) == 0
+
+
+@pytest.mark.parametrize(
+    "wrong", [b"1o", bytearray(b"1o"), 5, None, [5], [(1, 2, 3)], [(1.5, "0e")], [("2", "0e")], [b"1o"], np.eye(2)]
+)
+def test_what_is_no_list_of_irreps_is_refused(wrong: object) -> None:
+    with pytest.raises(TypeError, match="^irreps: expected"):
+        clebsch.Irreps(wrong)
+    with pytest.raises(clebsch.ClebschError, match="parity"):
+        clebsch.Irreps([(1, (1, 2))])
+
+
+def test_lists_are_added_and_repeated() -> None:
+    irreps = clebsch.Irreps("2x0e+1o")
+    assert irreps + "1x2e" == "2x0e+1x1o+1x2e"
+    assert "1x2e" + irreps == "1x2e+2x0e+1x1o"
+    assert irreps * 2 == 2 * irreps == "2x0e+1x1o+2x0e+1x1o"
+    assert len(irreps * 0) == 0
+    assert irreps.dims == (2, 3)
+    assert (irreps * 2).regroup() == "4x0e+2x1o"
+    assert irreps[1:] == "1x1o"
+    for bad in (-1, 2**63, 2**40):
+        with pytest.raises(clebsch.ClebschError, match="irreps: .*(repeat|copies|more than)"):
+            irreps * bad
+    with pytest.raises(TypeError, match="product"):
+        irreps * irreps
+    with pytest.raises(clebsch.ClebschError, match=r"SO\(3\)"):
+        irreps + "1"
+
+
+def test_filters_counts_and_membership() -> None:
+    irreps = clebsch.Irreps("3x0e+2x1o+0x1e+4x0e+2e")
+    assert irreps.filter("0e+2e") == "3x0e+4x0e+1x2e"
+    assert irreps.filter(["0e", clebsch.Irrep(2, 1)]) == "3x0e+4x0e+1x2e"
+    assert irreps.filter(drop="0e") == "2x1o+0x1e+1x2e"
+    assert irreps.filter(lmax=1) == "3x0e+2x1o+0x1e+4x0e"
+    assert irreps.filter("0e+1o", drop="0e", lmax=10**6) == "2x1o"
+    assert irreps.filter(keep="") == ""
+    with pytest.raises(clebsch.ClebschError, match="^filter: expected lmax"):
+        irreps.filter(lmax=-1)
+    assert irreps.count("0e") == 7
+    assert irreps.count(clebsch.Irrep(1, -1)) == 2
+    assert "2e" in irreps
+    assert clebsch.Block(2, clebsch.Irrep(1, -1)) in irreps
+    assert "1e" not in irreps  # multiplicity 0
+    assert irreps.lmax == 2
+    with pytest.raises(clebsch.ClebschError, match="no largest degree"):
+        _ = clebsch.Irreps("0x3e").lmax
+    with pytest.raises(clebsch.ClebschError, match="one irrep"):
+        irreps.count("0e+1o")
+
+
+def test_products_list_what_couples() -> None:
+    product = clebsch.Irreps("2x0e+1x1o").product("1x1o+3x2e")
+    assert product == "2x1o+6x2e+1x0e+1x1e+1x2e+3x1o+3x2o+3x3o"
+    assert product.dim == clebsch.Irreps("2x0e+1x1o").dim * clebsch.Irreps("1x1o+3x2e").dim
+    full = clebsch.build("full_product", in1="2x0e+1x1o", in2="1x1o+3x2e")
+    assert str(product.sort().irreps) == full.outputs[0].segments
+    assert clebsch.Irreps("1x1o").product("1x1o", keep="0e+2e") == "1x0e+1x2e"
+    assert clebsch.Irreps("1").product("1") == "1x0+1x1+1x2"
+    with pytest.raises(clebsch.ClebschError, match="degree 13"):
+        clebsch.Irreps("12e").product("12e")
+    assert clebsch.Irreps("12e").product("12e", keep="12e") == "1x12e"
+    with pytest.raises(clebsch.ClebschError, match="mixes"):
+        clebsch.Irreps("1o").product("1")
+    with pytest.raises(clebsch.ClebschError, match="64 bits"):
+        clebsch.Irreps("9223372036854775807x0e").product("2x0e")
+
+
+def test_copies_are_independent() -> None:
+    for make in (copy.copy, copy.deepcopy, lambda irreps: pickle.loads(pickle.dumps(irreps))):
+        made = make(clebsch.Irreps("2x0e+1x1o"))  # the original is gone before the copy is used
+        assert made == "2x0e+1x1o"
+        assert made.simplify().dim == 5
 
 
 def test_wigner_3j_is_normalised_and_knows_both_sign_tables() -> None:
@@ -67,3 +164,5 @@ def test_rotations_act_on_irreps() -> None:
         clebsch.wigner_d("1o", np.ones((3, 3)))
     with pytest.raises(clebsch.ClebschError, match=r"\(2, 3\)"):
         clebsch.wigner_d("1o", np.ones((2, 3)))
+    with pytest.raises(clebsch.ClebschError, match="^rotation: .*mask"):
+        clebsch.wigner_d("1o", np.ma.masked_array(np.eye(3), mask=np.eye(3) == 0))

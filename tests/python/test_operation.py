@@ -1,5 +1,7 @@
 """Operations through the Python package: text, derivatives, plans, calls on arrays, errors."""
 
+import copy
+import html.parser
 import pickle
 import threading
 
@@ -369,3 +371,83 @@ def test_a_bound_call_follows_the_number_of_threads() -> None:
 def test_set_num_threads_refuses_what_is_no_number_of_threads(threads: object) -> None:
     with pytest.raises(clebsch.ClebschError, match="threads: expected"):
         clebsch.set_num_threads(threads)
+
+
+def test_masks_are_refused_instead_of_lost() -> None:
+    operation = convolution()
+    arrays = inputs(operation)
+    out = np.zeros((NODES, operation.outputs[0].row_size))
+    for name in ("x", "sender"):
+        masked = {**arrays, name: np.ma.masked_array(arrays[name], mask=arrays[name] < 0)}
+        for run in (operation, operation.reference, operation.plan("float64")):
+            with pytest.raises(clebsch.ClebschError, match=f"^{name}: expected an array without a mask"):
+                run(**masked)
+    with pytest.raises(clebsch.ClebschError, match="^out: .*mask"):
+        operation.plan("float64")(out={"out": np.ma.masked_array(out)}, **arrays)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float64", np.float64, np.dtype("float64"), {"x": np.float64, "y": "float64", "weights": "float64"}]
+)
+def test_dtypes_by_any_name(dtype: object) -> None:
+    operation = convolution()
+    plan = operation.plan(dtype)
+    assert plan.dtypes[:3] == ("float64",) * 3
+
+
+@pytest.mark.parametrize("dtype", [None, "zzz", 64, int, np.int64, object, np.dtype("float64").newbyteorder, ["float32"]])
+def test_what_is_no_dtype_is_refused(dtype: object) -> None:
+    with pytest.raises(clebsch.ClebschError, match="^dtype: expected one of float32, float64, bfloat16, float16, got"):
+        convolution().plan(dtype)
+    with pytest.raises(clebsch.ClebschError, match="^dtype: expected one of"):
+        convolution().plan({"x": dtype})
+
+
+def test_plans_are_copied_by_preparing_again() -> None:
+    arrays = inputs(convolution())
+    expected = convolution()(**arrays)
+    for make in (copy.copy, copy.deepcopy, lambda plan: pickle.loads(pickle.dumps(plan))):
+        plan = make(
+            convolution().plan({"x": "float64", "y": "float64", "weights": "float64", "out": "float64"}, instruction_set="baseline")
+        )
+        assert error(plan(**arrays), expected) < 1e-13
+        assert "baseline" in plan.explain()
+    with pytest.raises(TypeError, match="bind again"):
+        copy.copy(convolution().plan("float64").bind(**arrays))
+
+
+class Cells(html.parser.HTMLParser):
+    """The texts of a page's table cells, and whether every tag is closed in order."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_notebooks_show_tables_of_arrays_and_paths() -> None:
+    operation = convolution()
+    texts = Cells(operation._repr_html_()).texts
+    for operand in operation.operands:
+        assert operand.name in texts
+        assert operand.segments in texts
+    assert {"sender", "receiver", "non-decreasing"} <= set(texts)
+    paths = [line for line in operation.text.splitlines() if line.startswith("path")]
+    assert [text for text in texts if "cg(" in text] == [path.split(" += ")[1] for path in paths]
+    program = clebsch.build("gate", scalars="4x0e", scalar_functions="silu", gates="2x0e", gate_functions="sigmoid", gated="2x1o")
+    assert any("sigmoid" in text for text in Cells(program._repr_html_()).texts)
+    blocks = "+".join(["1x0e+1x1o+1x2e"] * 6)
+    large = clebsch.build("fully_connected", in1=blocks, in2="0e+1o+2e", out="0e+1o+2e")
+    count = large.text.count("\npath")
+    assert f"and {count - 60} more" in Cells(large._repr_html_()).texts

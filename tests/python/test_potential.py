@@ -1,6 +1,8 @@
 """Pretrained potentials on NumPy arrays and as an ASE calculator."""
 
+import copy
 import json
+import pickle
 from pathlib import Path
 
 import clebsch
@@ -155,3 +157,24 @@ def test_ase_phonons_by_finite_differences(potential: clebsch.Potential, tmp_pat
     frequencies = phonons.get_band_structure(phonons.atoms.cell.bandpath("G", npoints=1)).energies.ravel()
     assert frequencies[:3] == pytest.approx(0, abs=1e-3)
     assert 0.04 < frequencies[-1] < 0.08  # 64 meV measured
+
+
+@pytest.mark.parametrize("dtype", [None, "zzz", "float16", int, 8])
+def test_only_the_two_dtypes(dtype: object) -> None:
+    with pytest.raises(clebsch.ClebschError, match="^dtype: expected float32 or float64, got"):
+        clebsch.Potential(CHECKPOINT, dtype=dtype)
+
+
+def test_a_copy_is_a_potential_of_its_own() -> None:
+    for make in (copy.copy, lambda potential: pickle.loads(pickle.dumps(potential))):
+        made = make(clebsch.Potential(CHECKPOINT, dtype=np.float64))  # the original is gone before the copy is used
+        assert made.dtype == "float64"
+        assert made(*aspirin()).energy == pytest.approx(GOLDEN["energy"], abs=1e-9)
+
+
+def test_masks_are_refused(potential: clebsch.Potential) -> None:
+    numbers, positions = aspirin()
+    with pytest.raises(clebsch.ClebschError, match="^numbers: .*mask"):
+        potential(np.ma.masked_equal(numbers, 1), positions)
+    with pytest.raises(clebsch.ClebschError, match="^positions: .*mask"):
+        potential(numbers, np.ma.masked_less(positions, 0))

@@ -1,0 +1,46 @@
+"""What README, docs and examples show runs and prints what they say."""
+
+import contextlib
+import io
+import re
+import runpy
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def words(text: str) -> list[object]:
+    """Numbers may differ in the last digits from machine to machine; everything else may not."""
+    pieces = re.split(r"(-?\d+\.\d+(?:e-?\d+)?)|\s+", text)
+    return [pytest.approx(float(piece), rel=1e-7) if re.match(r"-?\d+\.", piece) else piece for piece in pieces if piece]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_pages_print_what_they_show(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not find_spec("vesin"):
+        pytest.skip("graphs need vesin")
+    monkeypatch.chdir(ROOT)
+    names: dict[str, object] = {}  # later blocks of a page use what earlier ones made
+    compared = 0
+    for block in blocks(page):
+        if "clebsch.ase" in block:
+            continue  # needs ase and a caller's atoms
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block, page, "exec"), names)  # noqa: S102
+        shown = "".join(line[2:] + "\n" for line in block.splitlines() if line.startswith("# "))
+        assert words(printed.getvalue()) == words(shown)
+        compared += bool(shown)
+    assert compared
+
+
+def test_an_operation_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "own_operation.py"))
+    assert "gradient to a dipole is minus the field" in capsys.readouterr().out
