@@ -190,6 +190,9 @@ struct Value {
 
 /// Distinct operands among which rows are chosen; beyond that the polynomial is summed as it is.
 constexpr std::size_t most_split = 6;
+/// Ways to split are compared on this many terms, those of the first outputs: what suits them suits the others, and the count of a symmetric
+/// contraction of high correlation is in the millions.
+constexpr std::size_t most_compared = 20'000;
 
 /// Turns matrices into steps. Slots of scalars and tiles beyond the inputs are the steps' results, in order.
 class Emitter {
@@ -316,7 +319,8 @@ class Emitter {
 
     std::vector<HashedTerm> hashed(const TermClass& terms, const Numbers& distinct) const {
         std::vector<HashedTerm> result;
-        for (const Term& term : terms.terms) {
+        for (const Term& term : terms.terms) {  // sorted by output
+            if (result.size() >= most_compared && term.output != result.back().output) break;
             HashedTerm& to = result.emplace_back();
             to.output = term.output;
             to.coefficient = term.coefficient;
