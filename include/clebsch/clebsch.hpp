@@ -580,6 +580,7 @@ class Graph {
 struct PotentialOptions {
     clebsch_dtype dtype = CLEBSCH_FLOAT32;  ///< of the model's arithmetic; sums over atoms and edges are float64
     std::string instruction_set = {};       ///< "": the default one
+    double skin = 0;  ///< Angstrom: neighbours this far beyond the cutoff are remembered between evaluations; 0: search every time
 };
 
 /// In eV and Angstrom.
@@ -597,6 +598,7 @@ class Potential {
     explicit Potential(const std::string& path, const PotentialOptions& options = {}) {
         clebsch_potential_options given = CLEBSCH_POTENTIAL_OPTIONS_DEFAULTS;
         given.dtype = options.dtype;
+        given.skin = options.skin;
         if (!options.instruction_set.empty()) given.instruction_set = detail::pass(options.instruction_set);
         handle_ = detail::created(clebsch_potential_destroy,
                                   [&](clebsch_potential** handle) { return clebsch_potential_load(detail::pass(path), &given, handle); });

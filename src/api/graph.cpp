@@ -21,12 +21,15 @@ using api::require;
 }  // namespace
 
 clebsch_status clebsch_graph_build(const clebsch_graph_options* options, clebsch_graph** graph) {
-    return guarded([&] {
+    const auto body = [&] {
         require(options, "options");
         require(graph, "graph");
         api::require_size(options->size, sizeof(clebsch_graph_options), "clebsch_graph_options");
         const std::vector<Structure> structures = api::structures_of(*options);
         *graph = std::make_unique<clebsch_graph>(clebsch_graph{build_graph(structures, {.cutoff = options->cutoff})}).release();
+    };
+    return guarded(body, [&] {
+        return "the graph of " + std::to_string(options->atoms) + " atoms in " + std::to_string(options->structures) + " structures";
     });
 }
 

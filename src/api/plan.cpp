@@ -8,6 +8,7 @@
 #include "api/guard.hpp"
 #include "api/library.hpp"
 #include "api/operation.hpp"
+#include "base/number.hpp"
 #include "describe/reference.hpp"
 #include "run/plan.hpp"
 #include "run/program_plan.hpp"
@@ -216,7 +217,7 @@ clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double copy_gigaby
         for (const auto& [name, peak] :
              {std::pair{"copy_gigabytes_per_second", copy_gigabytes_per_second}, {"fma_gigaflops", fma_gigaflops}})
             if (!(peak >= 0 && std::isfinite(peak)))
-                fail(std::string(name) + ": expected 0 (not known) or a positive number, got " + std::to_string(peak));
+                fail(std::string(name) + ": expected 0 (not known) or a positive number, got " + number_text(peak));
         const Peaks peaks{.copy_bytes_per_second = copy_gigabytes_per_second * 1e9, .multiply_adds_per_second = fma_gigaflops * 0.5e9};
         const std::string result = std::visit(
             [&](const auto& value) {
@@ -256,7 +257,7 @@ clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsch_call* call
 }
 
 clebsch_status clebsch_evaluate_reference(const clebsch_operation* operation, const clebsch_call* call) {
-    return guarded([&] {
+    const auto body = [&] {
         require(operation, "operation");
         require(call, "call");
         const Buffers buffers = buffers_of(*call, operation->operands.size(), operation->indices.size());
@@ -274,5 +275,12 @@ clebsch_status clebsch_evaluate_reference(const clebsch_operation* operation, co
             const api::OperandFacts& facts = operation->operands[i];
             if (facts.is_output) write_rows(outputs.at(facts.name), buffers.buffers[i], facts, rows_of(facts));
         }
+    };
+    return guarded(body, [&] {
+        std::string text = "the reference keeps every number in 16 bytes";
+        for (const api::OperandFacts& facts : operation->operands)
+            text += ", " + facts.name + " has " + std::to_string(facts.space < 0 ? 1 : call->rows[facts.space]) + " x " +
+                    std::to_string(facts.row_size);
+        return text;
     });
 }

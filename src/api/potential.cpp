@@ -65,7 +65,7 @@ clebsch_status clebsch_potential_explain(const clebsch_potential* potential, cha
 
 clebsch_status clebsch_potential_evaluate(clebsch_potential* potential, const clebsch_graph_options* structures, const int* atomic_numbers,
                                           const clebsch_potential_result* result) {
-    return guarded([&] {
+    const auto body = [&] {
         require(potential, "potential");
         require(structures, "structures");
         require(result, "result");
@@ -89,5 +89,9 @@ clebsch_status clebsch_potential_evaluate(clebsch_potential* potential, const cl
         give(energies.atom_energy, result->atom_energy);
         give(energies.forces, result->forces);
         give(energies.virial, result->virial);
+    };
+    return guarded(body, [&] {
+        return "energies and forces of " + std::to_string(structures->atoms) + " atoms in " + std::to_string(structures->structures) +
+               " structures";
     });
 }

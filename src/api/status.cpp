@@ -71,9 +71,9 @@ clebsch_status failed(clebsch_status status, std::string_view message) noexcept 
 clebsch_status failed_with_current_exception() noexcept {
     try {
         throw;
-    } catch (const Error& error) { return failed(status_of(error.kind()), error.what()); } catch (const std::bad_alloc&) {
-        return failed(CLEBSCH_OUT_OF_MEMORY, "out of memory");
-    } catch (const std::length_error&) {
+    } catch (const Error& error) { return failed(status_of(error.kind()), error.what()); } catch (const OutOfMemory& error) {
+        return failed(CLEBSCH_OUT_OF_MEMORY, error.what());
+    } catch (const std::bad_alloc&) { return failed(CLEBSCH_OUT_OF_MEMORY, "out of memory"); } catch (const std::length_error&) {
         return failed(CLEBSCH_OUT_OF_MEMORY, "out of memory: a size beyond what a container holds");
     } catch (const std::exception& error) { return failed(CLEBSCH_INTERNAL_ERROR, error.what()); } catch (...) {
         return failed(CLEBSCH_INTERNAL_ERROR, "an exception of unknown type");

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -24,6 +25,8 @@ struct Descriptor {
         if (number >= 0) ::close(number);
     }
 };
+
+constexpr std::int64_t pipe_limit = std::int64_t{1} << 31;
 
 std::string reason(int code) { return std::system_category().message(code); }
 
@@ -51,6 +54,9 @@ std::string read_file(const std::filesystem::path& path, std::int64_t limit) {
     struct stat status {};
     if (::fstat(file.number, &status) != 0) fail_to("read", path, errno);
     if (S_ISDIR(status.st_mode)) fail_to("read", path, EISDIR);
+    // What has no size of its own may never end; of devices only the empty one is a file.
+    const bool device = S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode);
+    if (!S_ISREG(status.st_mode)) limit = std::min(limit, pipe_limit);
     const auto check_limit = [&](std::int64_t size) {
         if (size > limit)
             throw Error(ErrorKind::unsupported,
@@ -71,6 +77,7 @@ std::string read_file(const std::filesystem::path& path, std::int64_t limit) {
             fail_to("read", path, code);
         }
         if (got == 0) return content;
+        if (device) throw Error(ErrorKind::io, "cannot read file " + in_quotes(path.native(), 4096) + ": it is a device");
         check_limit(static_cast<std::int64_t>(content.size()));
         chunk = 65536 + content.size() / 4;
     }

@@ -7,8 +7,8 @@
 
 namespace clebsch {
 
-/// The content of a file, of at most `limit` bytes. Throws Error(not_found) for a missing file, Error(io) for a folder or a refused read,
-/// Error(unsupported) above the limit; each names the file.
+/// The content of a file, of at most `limit` bytes (from a pipe at most 2^31). Throws Error(not_found) for a missing file, Error(io) for a
+/// folder, a device that is not empty or a refused read, Error(unsupported) above the limit; each names the file.
 std::string read_file(const std::filesystem::path& path, std::int64_t limit = std::int64_t{1} << 40);
 
 /// What survives a power cut: nothing that the system has not written by itself, or all that was written.

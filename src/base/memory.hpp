@@ -11,7 +11,8 @@ namespace clebsch {
 class Memory {
  public:
     Memory() = default;
-    explicit Memory(std::size_t bytes);  ///< throws Error(unsupported) when there is not enough
+    /// Throws Error(unsupported) naming `what` when there is not enough.
+    explicit Memory(std::size_t bytes, const char* what = "an array");
 
     std::byte* data() const { return memory_.get(); }
     std::size_t size() const { return bytes_; }

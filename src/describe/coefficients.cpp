@@ -1,25 +1,18 @@
 #include "describe/coefficients.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "describe/exchange.hpp"
 #include "describe/named_tensor.hpp"
 
 namespace clebsch {
 namespace {
-
-std::string shortest(double value) {
-    char text[32];
-    const auto [end, error] = std::to_chars(text, text + sizeof text, value);
-    (void)error;  // 32 characters hold every double
-    return {text, end};
-}
 
 std::string joined(std::span<const int> numbers) {
     std::string text;
@@ -129,7 +122,7 @@ bool Coefficients::symmetric_in(int a, int b) const {
 std::string Coefficients::to_text() const {
     if (!name().empty()) return name();
     std::string text = "{" + joined(shape());
-    for (const CoefficientEntry& entry : entries()) text += "; " + joined(entry.index) + ": " + shortest(entry.value);
+    for (const CoefficientEntry& entry : entries()) text += "; " + joined(entry.index) + ": " + number_text(entry.value);
     return text + "}";
 }
 

@@ -147,12 +147,6 @@ void TextCursor::error(std::size_t position, const std::string& message) const {
     throw Error(ErrorKind::parse, what_ + ", line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + message);
 }
 
-std::string number_text(double value) {
-    std::array<char, 32> buffer;
-    const auto [end, status] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-    return {buffer.data(), end};
-}
-
 std::string name_text(std::string_view name) {
     const bool plain = !name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), is_word) && !is_keyword(name);
     if (plain) return std::string(name);

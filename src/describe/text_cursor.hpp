@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/number.hpp"
+
 namespace clebsch {
 
 /// Reads a text from left to right. Blanks are spaces, tabs, carriage returns and comments (`#` to the end of the line); newlines end
@@ -45,8 +47,6 @@ class TextCursor {
     std::size_t at_ = 0;
 };
 
-/// Shortest decimal text that reads back to the same double.
-std::string number_text(double value);
 /// The name itself if it is an identifier and no keyword of the grammar, else in double quotes (escapes: \" \\ \xHH).
 std::string name_text(std::string_view name);
 

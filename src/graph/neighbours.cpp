@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "graph/vesin.hpp"
 
 namespace clebsch {
@@ -36,7 +37,8 @@ Box complete_box(const Structure& structure, const std::string& name) {
         v[k] = {structure.cell[3 * k], structure.cell[3 * k + 1], structure.cell[3 * k + 2]};
         // Far below and above any cell, but products of three lengths still fit a double.
         if (!(length(v[k]) > 1e-50 && length(v[k]) < 1e50))
-            fail(name + ": periodic cell vector " + std::string(1, "abc"[k]) + " is zero or not finite");
+            fail(name + ": periodic cell vector " + std::string(1, "abc"[k]) + ": expected a length of 1e-50 to 1e50, got (" +
+                 number_text(v[k][0]) + ", " + number_text(v[k][1]) + ", " + number_text(v[k][2]) + ")");
     }
     const auto periodic_count = std::count(structure.periodic.begin(), structure.periodic.end(), true);
     if (periodic_count == 0) {
@@ -227,7 +229,7 @@ void add_structure(const Structure& structure, const std::string& name, const Ne
     const double candidates = candidate_pairs(structure, box, occupied, search);
     const double room = static_cast<double>(options.edge_limit - graph.edges());
     const auto refuse = [&](const std::string& count) {
-        throw Error(ErrorKind::unsupported, name + ": " + count + " within the cutoff of " + std::to_string(options.cutoff) + " (" +
+        throw Error(ErrorKind::unsupported, name + ": " + count + " within the cutoff of " + number_text(options.cutoff) + " (" +
                                                 std::to_string(atoms) + " atoms): above the limit of " +
                                                 std::to_string(options.edge_limit) + " edges");
     };

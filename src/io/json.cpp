@@ -146,8 +146,12 @@ const json& JsonObject::at(std::string_view key) const {
 void JsonObject::reject(std::string_view key, const std::string& expected) const {
     const json& value = at(key);
     std::string shown = type_name(value);
-    if (!value.is_structured()) shown += " " + value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60);
-    fail_in_file(file_, "JSON key " + in_quotes(key) + ": expected " + expected + ", got " + shown);
+    if (!value.is_structured() && !value.is_null()) shown += " " + value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60);
+    reject(key, expected, shown);
+}
+
+void JsonObject::reject(std::string_view key, const std::string& expected, const std::string& got) const {
+    fail_in_file(file_, "JSON key " + in_quotes(key) + ": expected " + expected + ", got " + got);
 }
 
 double JsonObject::number(std::string_view key) const {

@@ -33,7 +33,8 @@ class JsonObject {
     std::vector<std::int64_t> integers(std::string_view key) const;
     std::vector<std::string> keys() const;  ///< in alphabetical order
 
-    [[noreturn]] void reject(std::string_view key, const std::string& expected) const;
+    [[noreturn]] void reject(std::string_view key, const std::string& expected) const;  ///< shows the value
+    [[noreturn]] void reject(std::string_view key, const std::string& expected, const std::string& got) const;
 
  private:
     const nlohmann::json& value_;

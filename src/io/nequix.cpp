@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/number.hpp"
 #include "io/json.hpp"
 #include "io/npy.hpp"
 
@@ -73,8 +74,7 @@ class ArrayReader {
 double number_in(const JsonObject& json, const char* key, double least, double most, bool exclusive) {
     const double value = json.number(key);
     if (value < least || value > most || (exclusive && value == least))
-        json.reject(key,
-                    std::string("a number ") + (exclusive ? "above " : "from ") + std::to_string(least) + " to " + std::to_string(most));
+        json.reject(key, std::string("a number ") + (exclusive ? "above " : "from ") + number_text(least) + " to " + number_text(most));
     return value;
 }
 
@@ -104,7 +104,7 @@ std::vector<int> read_species(const JsonObject& json) {
     if (!energies.is_object()) json.reject("atom_energies", "a map from atomic numbers to energies");
     for (const std::int64_t number : json.integers("atomic_numbers")) {
         if (number < 1 || number > 118 || seen[static_cast<std::size_t>(number)])
-            json.reject("atomic_numbers", "distinct numbers from 1 to 118");
+            json.reject("atomic_numbers", "distinct numbers from 1 to 118", std::to_string(number));
         seen[static_cast<std::size_t>(number)] = true;
         const auto found = energies.find(std::to_string(number));
         if (found == energies.end() || !found->is_number())
@@ -206,7 +206,7 @@ NequixCheckpoint parse_nequix(std::string_view content, std::string_view file) {
     model.atomic_numbers = read_species(json);
     model.hidden = read_hidden(json, file);
     model.lmax = static_cast<int>(json.integer("lmax", 0, max_degree));
-    model.cutoff = number_in(json, "cutoff", 0.0, 1e6, true);
+    model.cutoff = number_in(json, "cutoff", 1e-3, 1e6, false);
     if (model.hidden.lmax() > model.lmax)
         throw Error(ErrorKind::unsupported, "file " + in_quotes(file, 4096) + ": hidden irreps up to degree " +
                                                 std::to_string(model.hidden.lmax()) + " with lmax " + std::to_string(model.lmax) +

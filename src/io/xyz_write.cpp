@@ -1,22 +1,14 @@
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/number.hpp"
 #include "io/xyz.hpp"
 
 namespace clebsch {
 
 namespace {
-
-/// The shortest text that reads back as the same number.
-std::string number_text(double value) {
-    char buffer[32];
-    const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value);
-    static_cast<void>(error);  // 32 characters hold any double
-    return {buffer, end};
-}
 
 bool is_blank_or_control(char letter) { return static_cast<unsigned char>(letter) <= 0x20; }
 

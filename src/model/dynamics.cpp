@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "io/elements.hpp"
 #include "model/random.hpp"
 #include "model/units.hpp"
@@ -28,7 +29,7 @@ class Normals {
 };
 
 void require(bool good, const std::string& option, double value, const std::string& expected) {
-    if (!good) fail("molecular dynamics: " + option + " is " + std::to_string(value) + ": expected " + expected);
+    if (!good) fail("molecular dynamics: " + option + " is " + number_text(value) + ": expected " + expected);
 }
 
 void check(const MovingAtoms& atoms, const DynamicsOptions& options) {

@@ -3,12 +3,13 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 
 namespace clebsch {
 
 void require_finite(const Energies& energies, const std::string& when) {
     const auto broken = [&](const char* what, std::size_t number) {
-        fail(when + ": the " + what + " " + std::to_string(number) + " is not finite: atoms too close to one another, or too long a step");
+        fail(when + ": the " + what + " " + number_text(number) + " is not finite: atoms too close to one another, or too long a step");
     };
     for (std::size_t s = 0; s < energies.energy.size(); ++s)
         if (!std::isfinite(energies.energy[s])) broken("energy of structure", s);

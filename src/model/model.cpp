@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "describe/derivative.hpp"
 #include "describe/operations/pooling.hpp"
 #include "describe/operations/program_builder.hpp"
@@ -65,7 +66,7 @@ void validate(const Model& model) {
             index != Index{"species", "node", "element", false})
             fail(where + "expected indices sender and receiver (sorted) from edge to node and species from node to element, got '" +
                  index.name + "' from '" + index.from + "' to '" + index.to + "'");
-    if (!(model.cutoff > 0) || !std::isfinite(model.cutoff)) fail(where + "expected a cutoff above 0, got " + std::to_string(model.cutoff));
+    if (!(model.cutoff > 0) || !std::isfinite(model.cutoff)) fail(where + "expected a cutoff above 0, got " + number_text(model.cutoff));
     if (model.atomic_numbers.empty() || model.element_energies.size() != model.atomic_numbers.size())
         fail(where + "expected an energy for each of " + std::to_string(model.atomic_numbers.size()) + " elements, got " +
              std::to_string(model.element_energies.size()));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "graph/neighbours.hpp"
 
 namespace clebsch {
@@ -36,8 +37,8 @@ Matrix inverse(const Matrix& m) {
 }  // namespace
 
 NeighbourList::NeighbourList(double cutoff, double skin) : cutoff_(cutoff), skin_(skin) {
-    if (!(cutoff > 0.0 && std::isfinite(cutoff))) fail("neighbour list: expected a positive, finite cutoff, got " + std::to_string(cutoff));
-    if (!(skin >= 0.0 && std::isfinite(skin))) fail("neighbour list: expected a skin of at least 0, got " + std::to_string(skin));
+    if (!(cutoff > 0.0 && std::isfinite(cutoff))) fail("neighbour list: expected a positive, finite cutoff, got " + number_text(cutoff));
+    if (!(skin >= 0.0 && std::isfinite(skin))) fail("neighbour list: expected a skin of at least 0, got " + number_text(skin));
 }
 
 const Graph& NeighbourList::update(const Structure& structure) {

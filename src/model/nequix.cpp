@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "describe/operations/convolution.hpp"
 #include "describe/operations/gate.hpp"
 #include "describe/operations/harmonics.hpp"
@@ -172,8 +173,8 @@ class NequixProgram {
 
 RadialOptions nequix_basis(const NequixCheckpoint& checkpoint) {
     if (checkpoint.radial_polynomial_p != std::floor(checkpoint.radial_polynomial_p) || checkpoint.radial_polynomial_p > 64)
-        throw Error(ErrorKind::unsupported, "Nequix: expected a cutoff power that is an integer from 1 to 64, got " +
-                                                std::to_string(checkpoint.radial_polynomial_p));
+        throw Error(ErrorKind::unsupported,
+                    "Nequix: expected a cutoff power that is an integer from 1 to 64, got " + number_text(checkpoint.radial_polynomial_p));
     RadialOptions options;
     options.basis_size = static_cast<int>(checkpoint.radial_basis_size);
     options.cutoff = checkpoint.cutoff;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 
 namespace clebsch {
 
@@ -39,10 +40,9 @@ Relaxation::Relaxation(ForceField& field, Structure start, std::vector<int> atom
       neighbours_(field.cutoff(), options.skin),
       timestep_(first_timestep),
       mixing_(first_mixing) {
-    if (!(options_.force > 0.0))
-        fail("relaxation: the force to reach is " + std::to_string(options_.force) + ": expected a positive number");
+    if (!(options_.force > 0.0)) fail("relaxation: the force to reach is " + number_text(options_.force) + ": expected a positive number");
     if (!(options_.stress > 0.0))
-        fail("relaxation: the stress to reach is " + std::to_string(options_.stress) + ": expected a positive number");
+        fail("relaxation: the stress to reach is " + number_text(options_.stress) + ": expected a positive number");
     if (structure_.atoms() == 0) fail("relaxation: the structure has no atoms");
     const double space = volume(structure_), atoms = static_cast<double>(structure_.atoms());
     if (options_.free_cell) {

@@ -54,6 +54,9 @@ std::vector<Problem> problems_of(const Arguments& arguments) {
         options.x.layout = options.out.layout = layout;
         const Irreps in(arguments.in), edge(arguments.edge), filter(arguments.filter);
         problems.push_back({"your convolution", "convolution", convolution(in, edge, filter, options)});
+        if (!computes(problems.back().description))
+            fail("--in " + arguments.in + ": no product with " + arguments.edge + " gives " +
+                 (arguments.filter.empty() ? "anything" : "any of " + arguments.filter));
     }
     std::vector<std::string> labels = arguments.problems;
     if (arguments.all)
@@ -269,7 +272,12 @@ void add_bench(CLI::App& app, int& status) {
         "  clebsch bench nequix-main mace-large --threads 1 --svg roofline.svg\n"
         "  clebsch bench --in 64x0e+64x1o --edge 1x0e+1x1o --filter 0e+1o --nodes 1000 --neighbors 30\n"
         "  clebsch bench nequix-main --structure examples/data/water-216.xyz --cutoff 6");
-    command->callback([arguments, &status] { status = run(*arguments); });
+    command->callback([arguments, command, &status] {
+        for (const auto& [option, needed] : {std::pair{"--cutoff", "--structure"}, {"--edge", "--in"}, {"--filter", "--in"}})
+            if (command->count(option) > 0 && command->count(needed) == 0)
+                fail(std::string(option) + ": expected together with " + needed + ", which is not given");
+        status = run(*arguments);
+    });
 }
 
 }  // namespace clebsch::tool

@@ -100,6 +100,9 @@ class Check {
     }
 
     int run() {
+        if (!computes(request_.description))
+            fail(request_.title + ": there is nothing to check, the operation has no paths: its outputs are zero whatever its inputs are");
+        for (const std::string& name : arguments_.positive) require_input(name);
         report_.fact("operation", "operation", request_.title);
         report_.fact("seed", "seed", std::int64_t(arguments_.seed));
         std::vector<std::string> sizes;
@@ -124,6 +127,16 @@ class Check {
     }
 
  private:
+    void require_input(const std::string& name) const {
+        std::string names;
+        for (const Pass& pass : passes_)
+            for (const std::string& input : input_names(pass.description)) {
+                if (input == name) return;
+                if (&pass == &passes_.back()) names += (names.empty() ? "" : ", ") + input;
+            }
+        fail("--positive: there is no input '" + name + "'; there are " + names);
+    }
+
     void add(const std::string& what, const Pass& pass, const std::string& setting, double error, double bound) {
         const bool passed = verdicts_.add(error, bound);
         table_->row({what, pass.title, setting, scientific(error), scientific(bound), {passed, Verdicts::word(passed)}});
@@ -134,7 +147,7 @@ class Check {
         for (const Argument& argument : arguments_of(description)) {
             if (argument.role == Role::output) continue;
             Array& array = arrays.get(argument, argument.space.empty() ? 1 : topology.rows.at(argument.space));
-            if (std::ranges::find(arguments_.positive, argument.name) != arguments_.positive.end())
+            if (argument.name == "lengths" || std::ranges::find(arguments_.positive, argument.name) != arguments_.positive.end())
                 for (std::int64_t i = 0; i < array.count(); ++i) array.set(i, std::abs(array.get(i)));
         }
         return arrays;
@@ -314,14 +327,12 @@ class Check {
 
 void add_check(CLI::App& app, int& status) {
     auto arguments = std::make_shared<Arguments>();
-    arguments->positive = {"lengths"};
     CLI::App* command = app.add_subcommand(
         "check", "An operation and its derivatives against the reference, rotations, finite differences, and itself on other threads");
     add_operation_arguments(*command, arguments->operation, false);
     command->add_option("--order", arguments->order, "Highest derivative: 0, 1 or 2")->check(CLI::Range(0, 2))->capture_default_str();
-    command->add_option("--positive", arguments->positive, "Inputs whose numbers are made positive")
-        ->allow_extra_args(false)
-        ->capture_default_str();
+    command->add_option("--positive", arguments->positive, "Inputs whose numbers are made positive; those called lengths always are")
+        ->allow_extra_args(false);
     command->add_option("--nodes", arguments->nodes, "Nodes of the graph")->check(CLI::Range(1, 1'000'000))->capture_default_str();
     command->add_option("--neighbors,--neighbours", arguments->neighbours, "Edges per node, on average")
         ->check(CLI::Range(1, 1'000'000))

@@ -10,6 +10,7 @@
 #include "tool/gpu_explain.hpp"
 #include "tool/machine_options.hpp"
 #include "tool/program_picture.hpp"
+#include "tool/progress.hpp"
 #include "tool/report.hpp"
 #include "tool/request.hpp"
 #include "tool/workload.hpp"
@@ -196,6 +197,8 @@ int run(const Arguments& arguments) {
         print_options(*found, arguments.json);
         return exit_done;
     }
+    Progress progress;
+    progress.now("deriving");
     const Request request = read_request(arguments.operation);
     if (!arguments.target.empty()) return explain_gpu(request, arguments.target, arguments.machine.type(), arguments.source);
     if (arguments.print_text && !arguments.json) {
@@ -224,6 +227,7 @@ int run(const Arguments& arguments) {
     const std::vector<DType> dtypes(arguments_of(request.description).size(), arguments.machine.type());
     Work work;
     std::string schedule;
+    progress.now("preparing a plan");
     if (polynomial != nullptr) {
         const PolynomialPlan plan(*polynomial, {.dtypes = dtypes, .instruction_set = isa});
         work = plan.work(row_counts), schedule = plan.explain();

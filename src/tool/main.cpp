@@ -1,12 +1,14 @@
 // The `clebsch` program: subcommands, help, and what becomes of errors.
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <string>
+#include <type_traits>
 
 #include "base/error.hpp"
 #include "base/version.hpp"
@@ -25,26 +27,30 @@ void check_command(const CLI::App& app, const std::string& name) {
     clebsch::fail("there is no command '" + name + "'; there are " + names);
 }
 
-/// Whether all of `text` is a number that `Number` holds.
+/// Whether all of `text` is a finite number that `Number` holds.
 template <class Number>
 bool is_number(const std::string& text) {
     const char* begin = text.data() + (text.size() > 1 && text[0] == '+' && text[1] != '-' ? 1 : 0);
     Number value{};
     const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size();
+    if (error != std::errc() || end != text.data() + text.size()) return false;
+    if constexpr (std::is_floating_point_v<Number>) return std::isfinite(value);
+    return true;
 }
 
 /// CLI11 reads "" as 0, -1 as 2^64 - 1 where it wants no sign, and what is too large as the largest number there is.
 void check_numbers(CLI::App& app) {
     const auto check = [](CLI::Option& option, bool (*good)(const std::string&), const std::string& expected) {
-        option.check([=](const std::string& text) { return good(text) ? "" : "expected " + expected + ", got '" + text + "'"; });
+        // `transform` puts it before the checks there are: what is no number cannot be out of range.
+        option.transform(
+            CLI::Validator([=](std::string& text) { return good(text) ? "" : "expected " + expected + ", got '" + text + "'"; }, ""));
     };
     for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
         for (CLI::Option* option : command->get_options()) {
             const std::string type = option->get_type_name();
             if (type.starts_with("INT")) check(*option, is_number<std::int64_t>, "an integer");
             if (type.starts_with("UINT")) check(*option, is_number<std::uint64_t>, "an integer of at least 0");
-            if (type.starts_with("FLOAT")) check(*option, is_number<double>, "a number");
+            if (type.starts_with("FLOAT")) check(*option, is_number<double>, "a finite number");
         }
 }
 

@@ -6,12 +6,34 @@
 
 namespace clebsch::tool {
 
+Progress::Progress() : thread_([this] { watch(); }) {}
+
+Progress::~Progress() {
+    {
+        const std::scoped_lock lock(mutex_);
+        done_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+}
+
 void Progress::now(const std::string& what) {
+    {
+        const std::scoped_lock lock(mutex_);
+        what_ = what;
+    }
+    changed_.notify_one();
+}
+
+void Progress::watch() {
     using namespace std::chrono_literals;
-    const auto time = Clock::now();
-    if (time - start_ < 2s || (last_ != start_ && time - last_ < 1s)) return;
-    last_ = time;
-    std::fprintf(stderr, "  %4.0f s  %s ...\n", std::chrono::duration<double>(time - start_).count(), what.c_str());
+    std::unique_lock lock(mutex_);
+    for (auto next = start_ + 2s; !changed_.wait_until(lock, next, [&] { return done_; }); next = Clock::now() + 1s) {
+        changed_.wait(lock, [&] { return done_ || what_ != shown_; });
+        if (done_) return;
+        std::fprintf(stderr, "  %4.0f s  %s ...\n", std::chrono::duration<double>(Clock::now() - start_).count(), what_.c_str());
+        shown_ = what_;
+    }
 }
 
 LiveLine::LiveLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}

@@ -14,9 +14,20 @@
 namespace clebsch::tool {
 namespace {
 
+std::string read_standard_input(std::int64_t limit) {
+    std::string text;
+    char piece[65536];
+    while (std::cin.read(piece, sizeof piece), std::cin.gcount() > 0) {
+        text.append(piece, static_cast<std::size_t>(std::cin.gcount()));
+        if (static_cast<std::int64_t>(text.size()) > limit)
+            throw Error(ErrorKind::unsupported, "standard input is longer than the limit of " + std::to_string(limit) + " bytes");
+    }
+    return text;
+}
+
 Description read_text(const std::string& file) {
-    const std::string text =
-        file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_file(file, std::int64_t{1} << 28);
+    constexpr std::int64_t limit = std::int64_t{1} << 28;
+    const std::string text = file == "-" ? read_standard_input(limit) : read_file(file, limit);
     try {
         if (text.rfind("clebsch program", 0) == 0) return parse_program(text);
         return parse_polynomial(text);

@@ -37,7 +37,11 @@ void require_distinct(const std::vector<std::pair<std::string, std::string>>& fi
 }
 
 TrajectoryFile::TrajectoryFile(const std::filesystem::path& path, std::int64_t bytes)
-    : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)), bytes_(bytes) {
+    : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CLOEXEC | (bytes == 0 ? O_CREAT : 0), 0666)), bytes_(bytes) {
+    if (descriptor_ < 0 && errno == ENOENT && bytes > 0)
+        throw Error(ErrorKind::not_found, "trajectory file " + in_quotes(path_.native(), 4096) +
+                                              " is missing, but the restart file goes on after its first " + std::to_string(bytes) +
+                                              " bytes: was it removed, or is it another one?");
     if (descriptor_ < 0) fail_to("open", path_);
     try {
         struct stat status {};

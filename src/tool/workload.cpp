@@ -6,6 +6,8 @@
 #include <random>
 
 #include "base/error.hpp"
+#include "run/machine.hpp"
+#include "tool/report.hpp"
 
 namespace clebsch::tool {
 namespace {
@@ -34,6 +36,30 @@ std::uint64_t seed_of(const std::string& name, std::uint64_t seed) {
     for (const char c : name) hash = mixed(hash * 31 + static_cast<unsigned char>(c));
     return hash;
 }
+
+/// What a call would take: the system gives addresses for it and ends the program when it is written.
+class Demand {
+ public:
+    void add(const std::string& name, std::int64_t rows, std::int64_t row_size, std::size_t number) {
+        const double size = static_cast<double>(rows) * static_cast<double>(row_size) * static_cast<double>(number);
+        total_ += size;
+        if (size <= largest_) return;
+        largest_ = size;
+        text_ = "'" + name + "' with " + std::to_string(rows) + " rows of " + std::to_string(row_size) + " numbers of " +
+                std::to_string(number) + " bytes";
+    }
+    /// Throws Error naming the largest array unless there is memory for all.
+    void require_memory() const {
+        const auto free = static_cast<double>(machine_info().free_memory_bytes);
+        if (free > 0 && total_ > free)
+            throw Error(ErrorKind::unsupported, "no memory for arrays of " + bytes(total_).text + ", of which " + bytes(free).text +
+                                                    " is free; the largest is " + text_ + ": choose fewer nodes, neighbours or rows");
+    }
+
+ private:
+    double total_ = 0, largest_ = 0;
+    std::string text_;
+};
 
 std::variant<PolynomialPlan, ProgramPlan> make_plan(const Description& description, DType dtype, const WorkloadOptions& options) {
     const std::size_t arguments = arguments_of(description).size();
@@ -86,6 +112,14 @@ std::vector<std::string> spaces_of(const Description& description) {
     return std::visit([](const auto& value) { return row_spaces(value); }, description);
 }
 
+bool computes(const Description& description) {
+    if (const auto* polynomial = std::get_if<Polynomial>(&description)) return !polynomial->paths.empty();
+    return std::ranges::any_of(std::get<Program>(description).nodes, [](const Node& node) {
+        const auto* applied = std::get_if<PolynomialNode>(&node);
+        return applied == nullptr || !applied->polynomial.paths.empty();
+    });
+}
+
 std::string iteration_space(const Description& description) {
     if (const auto* polynomial = std::get_if<Polynomial>(&description)) return polynomial->rows;
     const Program& program = std::get<Program>(description);
@@ -110,6 +144,9 @@ Topology make_topology(const Description& description, const TopologyOptions& op
         else if (target) rows = few;
         topology.rows[space] = rows;
     }
+    Demand demand;
+    for (const Index& index : indices) demand.add(index.name, topology.rows.at(index.from), 1, sizeof(std::int64_t));
+    demand.require_memory();
     std::mt19937_64 engine(options.seed);
     for (const Index& index : indices) {
         const std::int64_t from = topology.rows.at(index.from), to = topology.rows.at(index.to);
@@ -216,6 +253,11 @@ Workload::Workload(Description description, const Topology& topology, Arrays& ar
         if (found == topology.rows.end()) fail("row space '" + space + "': its number of rows is not known");
         return found->second;
     };
+    Demand demand;
+    for (const Argument& argument : arguments_)
+        if (arrays_.find(argument.name, argument.role) == nullptr)
+            demand.add(argument.name, rows_in(argument.space), argument.size, size_of(arrays_.dtype()));
+    demand.require_memory();
     for (const Argument& argument : arguments_) arrays_.get(argument, rows_in(argument.space));
     for (const std::string& space : spaces_of(description_)) row_counts_.push_back(rows_in(space));
     for (const Index& index : indices_of(description_)) {
@@ -234,7 +276,8 @@ void Workload::run(const ParallelFor& parallel_for) {
     const int threads = parallel_for.run == nullptr ? 1 : std::max(1, parallel_for.threads);
     if (workspace_threads_ != threads) {
         workspace_ = Memory();
-        workspace_ = Memory(std::visit([&](const auto& plan) { return plan.workspace_bytes(row_counts_, threads); }, plan_));
+        workspace_ =
+            Memory(std::visit([&](const auto& plan) { return plan.workspace_bytes(row_counts_, threads); }, plan_), "the workspace");
         workspace_threads_ = threads;
     }
     std::vector<Buffer> buffers;

@@ -33,6 +33,8 @@ std::vector<Argument> arguments_of(const Description& description);
 std::vector<std::string> input_names(const Description& description);
 const std::vector<Index>& indices_of(const Description& description);
 std::vector<std::string> spaces_of(const Description& description);
+/// Whether it computes anything; without paths and functions outputs are zero whatever comes in.
+bool computes(const Description& description);
 /// Where the work is: the rows of a polynomial, or of a program's first one.
 std::string iteration_space(const Description& description);
 

@@ -348,6 +348,9 @@ TEST_CASE("a potential: forces are minus the energy's differences; one handle se
         other.positions[4] += step;
         return potential.evaluate(other.structures(), other.atomic_numbers).energy[0];
     };
+    CHECK(clebsch::Potential(checkpoint, {.dtype = CLEBSCH_FLOAT64, .skin = 1})
+              .evaluate(silicon.structures(), silicon.atomic_numbers)
+              .forces == energies.forces);
     CHECK(std::fabs(energies.forces[4]) > 0.01);
     CHECK((moved(-1e-4) - moved(1e-4)) / 2e-4 == doctest::Approx(energies.forces[4]).epsilon(1e-5));
 

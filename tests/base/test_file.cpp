@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/number.hpp"
 
 using namespace clebsch;
 namespace fs = std::filesystem;
@@ -41,6 +43,8 @@ TEST_CASE("files are read whole, within the limit, and written all or nothing") 
             CHECK(std::string(error.what()).find(bad.string()) != std::string::npos);
         }
     }
+    CHECK_THROWS_WITH_AS(read_file("/dev/zero"), "cannot read file '/dev/zero': it is a device", Error);  // it has no end
+    CHECK(read_file("/dev/null").empty());
     CHECK_THROWS_AS(write_file(folder / "absent" / "data", "x"), Error);
     CHECK_THROWS_AS(write_file(folder, "x"), Error);
 
@@ -59,6 +63,14 @@ TEST_CASE("files are read whole, within the limit, and written all or nothing") 
     CHECK(arrived == "into the pipe");
     CHECK(fs::is_fifo(pipe));
     fs::remove_all(folder);
+}
+
+TEST_CASE("numbers in messages are as exact as they must be and no longer") {
+    CHECK(number_text(0.1) == "0.1");
+    CHECK(number_text(1e-300) == "1e-300");
+    CHECK(number_text(-2) == "-2");
+    CHECK(number_text(std::nan("")) == "nan");
+    CHECK(number_text(1.0 / 3) == "0.3333333333333333");
 }
 
 TEST_CASE("text from files is shown harmless: cut and escaped") {

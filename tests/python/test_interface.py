@@ -53,6 +53,13 @@ def test_rows_that_no_memory_holds_are_refused(entry: str, rows: int, stride: in
         raise AssertionError(message())
 
 
+def test_what_no_memory_holds_is_named_with_its_size() -> None:
+    operation, rows = clebsch.Operation(SQUARE), 2**45
+    call = square_call(np.ones((3, 2)), np.ones((3, 2)), rows)
+    assert lib.library.clebsch_evaluate_reference(operation._handle, byref(call)) == MEMORY
+    assert message() == f"out of memory: the reference keeps every number in 16 bytes, x has {rows} x 2, z has {rows} x 2"
+
+
 def test_outputs_and_workspace_have_memory_of_their_own() -> None:
     text = SQUARE.replace("rows row\n", "rows row\nindex to: row -> place\n")
     text = text.replace("z: 2x(1) mul_ir @ each", "z: 2x(1) mul_ir @ to")

@@ -48,10 +48,10 @@ ProgramResult succeeding(const Words& arguments, int exit_code = 0) {
     return result;
 }
 
-bool no_neighbour_lists() {
+/// A run is nothing without neighbours: what cannot be tested here must not look tested.
+void require_neighbour_lists() {
     const json library = json::parse(run_program({"info", "--json"}).out)["libraries"].front();
-    if (!library["found"].get<bool>()) MESSAGE("not run: " << library["where"].get<std::string>());
-    return !library["found"].get<bool>();
+    REQUIRE_MESSAGE(library["found"].get<bool>(), library["where"].get<std::string>());
 }
 
 /// Waits until the run's restart file has come to a step; the run must not have ended.
@@ -67,7 +67,7 @@ void wait_for_step(RunningProgram& program, const std::string& restart, std::int
 }  // namespace
 
 TEST_CASE("md: energies, frames and picture of a short run of aspirin") {
-    if (no_neighbour_lists()) return;
+    require_neighbour_lists();
     const Folder folder;
     const std::string trajectory = folder.file("md.xyz"), plot = folder.file("md.svg");
     const json result = json::parse(succeeding({"md", model, aspirin, "--steps", "6", "--dtype", "float64", "--trajectory", trajectory,
@@ -95,7 +95,7 @@ TEST_CASE("md: energies, frames and picture of a short run of aspirin") {
 }
 
 TEST_CASE("md: a run that is killed goes on from its restart file to the same trajectory, bit for bit") {
-    if (no_neighbour_lists()) return;
+    require_neighbour_lists();
     for (const Words& ensemble : {Words{"--ensemble", "nve"}, Words{"--ensemble", "svr", "--time-constant", "5"},
                                   Words{"--ensemble", "langevin", "--threads", "2"}}) {
         CAPTURE(ensemble[1]);
@@ -147,7 +147,7 @@ TEST_CASE("md: a run that is killed goes on from its restart file to the same tr
 }
 
 TEST_CASE("md: SIGTERM and Ctrl-C write the restart file and the report, and end with code 3") {
-    if (no_neighbour_lists()) return;
+    require_neighbour_lists();
     for (const int signal : {SIGTERM, SIGINT}) {
         const Folder folder;
         const std::string restart = folder.file("md.restart");
@@ -186,7 +186,7 @@ TEST_CASE("md: bad options, files and restarts of other runs are named") {
     check_error(start + Words{"--ensemble", "npt"}, {"ensemble", "npt"});
     check_error(start + Words{"--dtype", "float16"}, {"--dtype", "float16"});
     check_error(start + Words{"--frame", "3"}, {"--frame", "3"});
-    if (no_neighbour_lists()) return;
+    require_neighbour_lists();
     const Folder folder;
     const std::string restart = folder.file("md.restart"), trajectory = folder.file("md.xyz");
     const Words run = start + Words{"--steps", "2", "--restart", restart};
@@ -207,12 +207,15 @@ TEST_CASE("md: bad options, files and restarts of other runs are named") {
     CHECK(read_file(trajectory) == before);
     std::filesystem::resize_file(trajectory, before.size() - 1);
     check_error(traced, {trajectory, "bytes"});
+    std::filesystem::remove(trajectory);
+    check_error(traced, {trajectory, "is missing", "was it removed"});
+    CHECK_FALSE(std::filesystem::exists(trajectory));  // what is refused leaves nothing behind
     std::filesystem::resize_file(restart, 1000);
     check_error(traced, {restart});
 }
 
 TEST_CASE("relax: aspirin goes downhill; not enough steps is exit code 1; what is written is what was found") {
-    if (no_neighbour_lists()) return;
+    require_neighbour_lists();
     const Folder folder;
     const std::string out = folder.file("out.xyz");
     const Words command = {"relax", model, aspirin, "--json", "--out", out, "--steps"};
@@ -236,7 +239,7 @@ TEST_CASE("relax: aspirin goes downhill; not enough steps is exit code 1; what i
 }
 
 TEST_CASE("relax: a strained silicon crystal finds its cell") {
-    if (no_neighbour_lists()) return;
+    require_neighbour_lists();
     const Folder folder;
     const clebsch::testing::TemporaryFile silicon(
         "2\nLattice=\"0.1 2.8 2.7 2.6 0 2.75 2.8 2.7 0.05\" Properties=species:S:1:pos:R:3 pbc=\"T T T\"\nSi 0 0 0\nSi 1.3 1.5 1.35\n");

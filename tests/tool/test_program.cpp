@@ -65,13 +65,25 @@ TEST_CASE("usage errors and bad input end with code 2 and say what was expected"
     check_error({"bench", "--structure", data + "water-216.xyz"}, {"--cutoff"});
     check_error({"check"}, {"expected an operation"});
     check_error({"check", "nequix-main", "--seed", "-1"}, {"--seed: expected an integer of at least 0, got '-1'"});
-    for (const char* number : {"nan", "inf", "-1", "0", "fast"}) {
-        check_error({"explain", "nequix-main", "--copy", number},
-                    {std::string("--copy: expected a finite number above 0, got '") + number});
-        check_error({"explain", "nequix-main", "--fma", number}, {std::string("--fma: expected a finite number above 0, got '") + number});
+    for (const std::string option : {"--copy", "--fma"}) {
+        for (const std::string number : {"nan", "inf", "fast"})
+            check_error({"explain", "nequix-main", option, number}, {option + ": expected a finite number, got '" + number + "'"});
+        for (const std::string number : {"-1", "0"})
+            check_error({"explain", "nequix-main", option, number}, {option + ": expected a finite number above 0, got '" + number + "'"});
     }
-    for (const std::string number : {"", "fast", "1e400", "3x"})
-        check_error({"graph", data + "water-216.xyz", "--cutoff", number}, {"--cutoff: expected a number, got '" + number + "'"});
+    for (const std::string number : {"", "fast", "1e400", "3x", "nan", "inf"})
+        check_error({"graph", data + "water-216.xyz", "--cutoff", number}, {"--cutoff: expected a finite number, got '" + number + "'"});
+    check_error({"bench", "nequix-main", "--seconds", "nan"}, {"--seconds: expected a finite number, got 'nan'"});
+    check_error({"bench", "nequix-main", "--rows", "1e3"}, {"--rows: expected an integer, got '1e3'"});
+    check_error({"bench", "nequix-main", "--cutoff", "3"}, {"--cutoff: expected together with --structure"});
+    check_error({"bench", "nequix-main", "--filter", "0e"}, {"--filter: expected together with --in"});
+    check_error({"bench", "--in", "4x0e", "--filter", "5e"}, {"--in 4x0e: no product with", "gives any of 5e"});
+    check_error({"check", "linear-128", "--positive", "zz"}, {"--positive: there is no input 'zz'; there are x, weights"});
+    check_error({"check", "linear", "in=2x0e", "out=1o"}, {"there is nothing to check, the operation has no paths"});
+    check_error({"check", "mace-large", "--nodes", "1000000", "--neighbors", "1000000"},
+                {"no memory for arrays of 16.0 TB", "the largest is 'sender' with 1000000000000 rows"});
+    check_error({"bench", "linear-128", "--rows", "1000000000"},
+                {"no memory for arrays", "the largest is 'x' with 1000000000 rows of 1152"});
     for (const std::string number : {"", "fast", "1.5", "9223372036854775808"})
         check_error({"md", "model", "structure", "--steps", number}, {"--steps: expected an integer, got '" + number + "'"});
     check_error({"md", "model", "structure", "--restart", "x", "--trajectory", "./x"}, {"--trajectory: expected another file than"});
@@ -79,6 +91,7 @@ TEST_CASE("usage errors and bad input end with code 2 and say what was expected"
     check_error({"irreps", "4294967296x0e", "4294967296x0e"}, {"do not fit in 64 bits"});
     check_error({"graph", "/dev/null", "--cutoff", "3"}, {"'/dev/null': expected at least one frame"});
     check_error({"bench", "--structure", "/dev/null", "--cutoff", "3"}, {"'/dev/null': expected at least one frame"});
+    check_error({"graph", "/dev/zero", "--cutoff", "3"}, {"cannot read file '/dev/zero': it is a device"});
     check_error({"demo", "--data", "/nonexistent"}, {"/nonexistent"});
     const TemporaryFile text("clebsch polynomial 0\nnonsense\n");
     check_error({"explain", "--text", text.path()}, {text.path()});

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 
 namespace clebsch {
 namespace {
@@ -54,7 +55,7 @@ ProductPlan channelwise_product(const Irreps& in, const Irreps& edge_irreps, con
 }
 
 Polynomial convolution(const ProductPlan& plan, const ConvolutionOptions& options) {
-    if (!std::isfinite(options.scale)) fail("convolution: expected a finite scale, got " + std::to_string(options.scale));
+    if (!std::isfinite(options.scale)) fail("convolution: expected a finite scale, got " + number_text(options.scale));
     TensorProductOptions product;
     product.irrep_normalization = options.irrep_normalization;
     product.path_normalization = options.path_normalization;

@@ -3,11 +3,12 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 
 namespace clebsch {
 
 Polynomial copy(const std::vector<Segment>& segments, const CopyOptions& options) {
-    if (!std::isfinite(options.scale)) fail("copy: expected a finite scale, got " + std::to_string(options.scale));
+    if (!std::isfinite(options.scale)) fail("copy: expected a finite scale, got " + number_text(options.scale));
     Polynomial polynomial;
     polynomial.rows = options.rows;
     polynomial.indices = options.indices;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 
 namespace clebsch {
 namespace {
@@ -39,7 +40,7 @@ void check(const Irreps& in, const Irreps& out, const Pairs& pairs, const Linear
     }
     for (const auto& [what, copies] : {std::pair("f_in", options.f_in), std::pair("f_out", options.f_out)})
         if (copies < 1 || copies > 4096) fail(std::string("linear: expected ") + what + " of 1 to 4096, got " + std::to_string(copies));
-    if (!std::isfinite(options.scale)) fail("linear: expected a finite scale, got " + std::to_string(options.scale));
+    if (!std::isfinite(options.scale)) fail("linear: expected a finite scale, got " + number_text(options.scale));
 }
 
 double fan_in(const Irreps& in, const Pairs& pairs, const std::pair<int, int>& own, const LinearOptions& options) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "describe/operations/program_builder.hpp"
 
 namespace clebsch {
@@ -102,7 +103,7 @@ Program norm(const Irreps& irreps, const NormOptions& options) {
 
 Program layer_norm(const Irreps& irreps, const LayerNormOptions& options) {
     if (!(options.epsilon > 0) || !std::isfinite(options.epsilon))
-        fail("layer norm: expected an epsilon above 0, got " + std::to_string(options.epsilon));
+        fail("layer norm: expected an epsilon above 0, got " + number_text(options.epsilon));
     if (irreps.size() == 0) fail("layer norm: expected at least one irrep, got none");
     ProgramBuilder program;
     const int x = program.input(options.x.name, options.rows, segments_of(irreps), options.x.layout);
@@ -130,7 +131,7 @@ Program layer_norm(const Irreps& irreps, const LayerNormOptions& options) {
 
 Program norm_activation(const Irreps& irreps, const Activation& activation, const NormActivationOptions& options) {
     if (!(options.epsilon > 0) || !std::isfinite(options.epsilon))
-        fail("norm activation: expected an epsilon above 0, got " + std::to_string(options.epsilon));
+        fail("norm activation: expected an epsilon above 0, got " + number_text(options.epsilon));
     ProgramBuilder program;
     const int x = program.input(options.x.name, options.rows, segments_of(irreps), options.x.layout);
     const int bias = options.bias ? program.input("bias", "", scalars_of(irreps)) : -1;

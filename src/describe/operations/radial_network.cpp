@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "describe/operations/harmonics.hpp"
 #include "describe/operations/linear.hpp"
 #include "describe/operations/program_builder.hpp"
@@ -164,12 +165,11 @@ int perceptron(ProgramBuilder& program, const std::string& rows, int x, std::int
 
 void check(const RadialOptions& options) {
     const std::string where = "radial network: ";
-    auto number = [](double value) { return std::to_string(value); };
-    if (!(options.cutoff > 0) || !std::isfinite(options.cutoff)) fail(where + "expected a cutoff above 0, got " + number(options.cutoff));
+    if (!(options.cutoff > 0) || !std::isfinite(options.cutoff)) fail(where + "expected a cutoff above 0, got " + number_text(options.cutoff));
     if (options.basis_size < 1 || options.basis_size > largest_basis)
         fail(where + "expected a basis of 1 to " + std::to_string(largest_basis) + " functions, got " + std::to_string(options.basis_size));
     if (options.basis != RadialBasis::bessel) {
-        if (!(options.start < options.cutoff)) fail(where + "expected centres that start below the cutoff, got " + number(options.start));
+        if (!(options.start < options.cutoff)) fail(where + "expected centres that start below the cutoff, got " + number_text(options.start));
         if (!options.open_ends && options.basis_size < 2) fail(where + "expected at least 2 centres with both ends among them");
     }
     if (options.cutoff_power < 0 || options.cutoff_power > 64)
