@@ -9,6 +9,7 @@
 #include "run/program_step.hpp"
 #include "run/realigned.hpp"
 #include "run/step_group.hpp"
+#include "schedule/partial_sums.hpp"
 #include "schedule/program_groups.hpp"
 #include "schedule/program_order.hpp"
 
@@ -279,7 +280,7 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
         fail(std::string("expected float32 or float64 as the compute type, got ") + to_text(data->compute));
 
     const bool fuse = options.fuse && options.family.empty();
-    TiledProgram tiled = tile_program(data->program, fuse);
+    TiledProgram tiled = tile_program(fuse ? with_partial_sums(data->program) : data->program, fuse);
     data->program = std::move(tiled.program);
     StepRequest request{.program = &data->program,
                         .spaces = &data->spaces,

@@ -11,30 +11,9 @@ namespace {
 
 std::size_t at(int position) { return static_cast<std::size_t>(position); }
 
-struct Use {
-    int value = 0;
-    bool local = false;  ///< row by row: the value's rows are the node's, seen as `each`
-    bool output = false;
-};
-
-std::vector<Use> uses_of(const Program& program, const Node& node) {
-    if (const auto* function = std::get_if<FunctionNode>(&node)) {
-        const bool local = !program.values[at(function->input)].space.empty();
-        return {{function->input, local, false}, {function->output, local, true}};
-    }
-    const auto& [polynomial, arguments] = std::get<PolynomialNode>(node);
-    std::vector<Use> result;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        const Operand& operand = polynomial.operands[i];
-        const bool local = operand.rows.kind == Addressing::Kind::each && !polynomial.rows.empty();
-        result.push_back({arguments[i], local, operand.role == Role::output});
-    }
-    return result;
-}
-
 /// What is known of a node.
 struct Fact {
-    std::vector<Use> uses;
+    std::vector<RowUse> uses;
     std::string space;
     int depth = 0;
     double work = 0;         ///< multiply-adds per row
@@ -56,10 +35,10 @@ class Tiling {
         for (const int value : program.outputs) is_argument_[at(value)] = true;
         for (std::size_t n = 0; n < program.nodes.size(); ++n) {
             Fact fact;
-            fact.uses = uses_of(program, program.nodes[n]);
+            fact.uses = row_uses(program, program.nodes[n]);
             fact.space = space_of(program, program.nodes[n]);
             fact.work = work_per_row(program, program.nodes[n]);
-            for (const Use& use : fact.uses)
+            for (const RowUse& use : fact.uses)
                 if (use.output) producer_[at(use.value)] = static_cast<int>(n);
             facts_.push_back(std::move(fact));
         }
@@ -73,7 +52,7 @@ class Tiling {
         TiledProgram result;
         result.program = program_;
         result.program.nodes.clear();
-        for (const Use& use : kept_uses()) result.kept.push_back(use.value);
+        for (const RowUse& use : kept_uses()) result.kept.push_back(use.value);
         for (const std::vector<int>& members : members_by_group()) {
             const std::set<int> placed = placed_in(members);
             if (placed.empty()) continue;
@@ -85,14 +64,14 @@ class Tiling {
                 Node node = program_.nodes[at(n)];
                 const bool own = facts_[at(n)].depth == depth;
                 const bool again = !own || facts_[at(n)].lazy;
-                for (const Use& use : facts_[at(n)].uses) {
+                for (const RowUse& use : facts_[at(n)].uses) {
                     if (!use.output || !again) continue;
                     const int value = own || !written_.contains(use.value) ? use.value : copy_of(result.program, use.value);
                     copies[use.value] = value;
                     group.again.push_back(value);
                 }
                 rename(node, facts_[at(n)].uses, copies);
-                for (const Use& use : facts_[at(n)].uses)
+                for (const RowUse& use : facts_[at(n)].uses)
                     if (use.output) written_.insert(use.value);
                 group.nodes.push_back(static_cast<int>(result.program.nodes.size()));
                 result.program.nodes.push_back(std::move(node));
@@ -106,22 +85,15 @@ class Tiling {
     Fact* producer(int value) { return producer_[at(value)] < 0 ? nullptr : &facts_[at(producer_[at(value)])]; }
 
     void find_depths() {
-        for (Fact& fact : facts_) {
-            for (const Use& use : fact.uses) {
-                if (use.output) continue;
-                const Fact* from = producer(use.value);
-                if (from == nullptr) continue;
-                const auto written = std::ranges::find_if(from->uses, [&](const Use& u) { return u.output && u.value == use.value; });
-                fact.depth = std::max(fact.depth, from->depth + (use.local && written->local ? 0 : 1));
-            }
-        }
+        const std::vector<int> depths = node_depths(program_);
+        for (std::size_t n = 0; n < facts_.size(); ++n) facts_[n].depth = depths[n];
     }
 
     bool same_group(const Fact& a, const Fact& b) const { return a.depth == b.depth && a.space == b.space; }
 
     void find_uses_elsewhere() {
         for (Fact& fact : facts_) {
-            for (const Use& use : fact.uses) {
+            for (const RowUse& use : fact.uses) {
                 Fact* from = producer(use.value);
                 if (from == nullptr) continue;
                 if (use.output ? is_argument_[at(use.value)] : !same_group(*from, fact)) from->elsewhere = elsewhere_[at(use.value)] = true;
@@ -138,7 +110,7 @@ class Tiling {
         for (std::size_t n = 0; n < facts_.size(); ++n) {
             Fact& fact = facts_[n];
             fact.possible = !fact.whole;
-            for (const Use& use : fact.uses) {
+            for (const RowUse& use : fact.uses) {
                 if (use.output) {
                     fact.possible = fact.possible && use.local && !is_argument_[at(use.value)];
                     fact.numbers += static_cast<double>(program_.values[at(use.value)].size());
@@ -162,7 +134,7 @@ class Tiling {
             stack.pop_back();
             if (!met.insert(n).second) continue;
             work += facts_[at(n)].work;
-            for (const Use& use : facts_[at(n)].uses)
+            for (const RowUse& use : facts_[at(n)].uses)
                 if (const Fact* from = use.output ? nullptr : producer(use.value); from != nullptr && !kept(use.value))
                     stack.push_back(producer_[at(use.value)]);
         }
@@ -175,7 +147,7 @@ class Tiling {
         for (std::size_t n = facts_.size(); n-- > 0;) {
             Fact& fact = facts_[n];
             if (!fact.elsewhere) fact.lazy = fact.possible && used[n] && !wanted[n];
-            for (const Use& use : fact.uses) {
+            for (const RowUse& use : fact.uses) {
                 if (use.output || producer_[at(use.value)] < 0) continue;
                 used[at(producer_[at(use.value)])] = true;
                 if (!fact.lazy) wanted[at(producer_[at(use.value)])] = true;
@@ -214,7 +186,7 @@ class Tiling {
             const int n = stack.back();
             stack.pop_back();
             if (!placed.insert(n).second) continue;
-            for (const Use& use : facts_[at(n)].uses) {
+            for (const RowUse& use : facts_[at(n)].uses) {
                 const Fact* from = use.output || !use.local ? nullptr : producer(use.value);
                 if (from == nullptr) continue;
                 // A result of another group is there when it is kept.
@@ -225,10 +197,10 @@ class Tiling {
         return placed;
     }
 
-    std::vector<Use> kept_uses() const {
-        std::vector<Use> result;
+    std::vector<RowUse> kept_uses() const {
+        std::vector<RowUse> result;
         for (const Fact& fact : facts_)
-            for (const Use& use : fact.uses)
+            for (const RowUse& use : fact.uses)
                 if (use.output && kept(use.value) && !is_argument_[at(use.value)]) result.push_back(use);
         return result;
     }
@@ -244,8 +216,8 @@ class Tiling {
         return static_cast<int>(program.values.size()) - 1;
     }
 
-    static void rename(Node& node, const std::vector<Use>& uses, const std::map<int, int>& copies) {
-        const auto renamed = [&](const Use& use) {
+    static void rename(Node& node, const std::vector<RowUse>& uses, const std::map<int, int>& copies) {
+        const auto renamed = [&](const RowUse& use) {
             const auto copy = use.local ? copies.find(use.value) : copies.end();
             return copy == copies.end() ? use.value : copy->second;
         };
@@ -268,6 +240,42 @@ class Tiling {
 };
 
 }  // namespace
+
+std::vector<RowUse> row_uses(const Program& program, const Node& node) {
+    if (const auto* function = std::get_if<FunctionNode>(&node)) {
+        const bool local = !program.values[at(function->input)].space.empty();
+        return {{function->input, local, false}, {function->output, local, true}};
+    }
+    const auto& [polynomial, arguments] = std::get<PolynomialNode>(node);
+    std::vector<RowUse> result;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const Operand& operand = polynomial.operands[i];
+        const bool local = operand.rows.kind == Addressing::Kind::each && !polynomial.rows.empty();
+        result.push_back({arguments[i], local, operand.role == Role::output});
+    }
+    return result;
+}
+
+std::vector<int> node_depths(const Program& program) {
+    struct Source {
+        int depth = 0;
+        bool local = true;
+    };
+    std::vector<Source> sources(program.values.size(), Source{-1, true});  // depth -1: an argument
+    std::vector<int> depths;
+    for (const Node& node : program.nodes) {
+        const std::vector<RowUse> uses = row_uses(program, node);
+        int depth = 0;
+        for (const RowUse& use : uses) {
+            const Source& from = sources[at(use.value)];
+            if (!use.output && from.depth >= 0) depth = std::max(depth, from.depth + (use.local && from.local ? 0 : 1));
+        }
+        for (const RowUse& use : uses)
+            if (use.output) sources[at(use.value)] = {depth, use.local};
+        depths.push_back(depth);
+    }
+    return depths;
+}
 
 double work_per_row(const Program& program, const Node& node) {
     if (const auto* function = std::get_if<FunctionNode>(&node))

@@ -42,6 +42,18 @@ struct TiledProgram {
 /// `group`: whether nodes may run together at all; if not, each is a group of its own, in the given order.
 TiledProgram tile_program(const Program& program, bool group);
 
+/// How a node sees a value.
+struct RowUse {
+    int value = 0;
+    bool local = false;  ///< row by row: the value's rows are the node's, seen as `each`
+    bool output = false;
+};
+/// Of a polynomial one for each operand, in their order; of a function the input, then the output.
+std::vector<RowUse> row_uses(const Program& program, const Node& node);
+
+/// Of every node: the largest number of complete values on a way to it.
+std::vector<int> node_depths(const Program& program);
+
 /// Multiply-adds of a node per row of its iteration space, roughly: entries of coefficients times channels.
 double work_per_row(const Program& program, const Node& node);
 

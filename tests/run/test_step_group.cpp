@@ -201,3 +201,22 @@ TEST_CASE("edge weights never all exist: four layers of 58,000 edges and their g
         CHECK(plan.explain().find("computed here and not kept: ") != std::string::npos);
     }
 }
+
+TEST_CASE("the gradient of what all layers read is added up as it comes, not from every layer's values at the end") {
+    NetworkLayers network;
+    network.hidden = 64;
+    network.layers = 3;
+    const Program forward = network_layers(network);
+    const std::string wanted[] = {"vectors", "x"};
+    const Program gradient = vjp(forward, wanted);
+    const std::string text = ProgramPlan(gradient).explain();
+    CAPTURE(text);
+    const std::string kept = text.substr(text.find("per row of 'edge': ", text.find("kept for other groups, numbers per row of 'edge'")));
+    const std::string of_edges = kept.substr(0, kept.find('\n'));
+    CAPTURE(of_edges);
+    CHECK(of_edges.find("_part (9)") != std::string::npos);
+    CHECK(of_edges.find("(64)") == std::string::npos);
+    const ReferenceInputs inputs = on_random_graph(gradient, 5, 40, true, 3);
+    CHECK(largest_error(run_program(ProgramPlan(gradient, {.dtypes = all(gradient, DType::float64)}), inputs), evaluate(gradient, inputs)) <
+          1e-11);
+}
