@@ -380,7 +380,10 @@ TEST_CASE("several threads launch one plan and build operations at once") {
     std::vector<std::thread> threads;
     for (std::size_t t = 0; t < outputs.size(); ++t)
         threads.emplace_back([&, t] {
-            hashes[t] = clebsch::Operation::build("convolution", convolution_options).vjp({"x"}).hash();
+            // Couplings and harmonics of degrees that nothing has asked for before: the threads make them together.
+            hashes[t] = clebsch::Operation::build("convolution", "in=2x5o+3x6e\nedge=4e+5o\nout=5o+6e").vjp({"x"}).hash() +
+                        clebsch::Operation::build("symmetric_contraction", "in=2x0e+2x2e\nout=2x0e+2x2e\ncorrelation=4").jvp({"x"}).hash() +
+                        clebsch::Operation::build("spherical_harmonics", "irreps=0e+5o+6e+7o").hash();
             for (int i = 0; i < 5; ++i) plan.run(rows, views(inputs), {{"sender", sender}, {"receiver", receiver}}, {{"out", outputs[t]}});
         });
     for (std::thread& thread : threads) thread.join();

@@ -59,7 +59,7 @@ TEST_CASE("named problems, forward, first and second derivatives: 1e-13 in float
                         most = std::max(most, error);
                         ++compared;
                         if (!(error < storage.bound))
-                            FAIL_CHECK(name << " in " << to_text(storage.dtype) << ", " << to_text(isa) << ": " << error);
+                            FAIL_CHECK(name << " in " << std::string(to_text(storage.dtype)) << ", " << to_text(isa) << ": " << error);
                     }
                 }
         }
@@ -89,7 +89,7 @@ TEST_CASE("every builder of the registry, to third derivatives, runs as the refe
                         double& most = largest[storage.dtype == DType::float32];
                         most = std::max(most, error);
                         if (!(error < storage.bound))
-                            FAIL_CHECK(name << " in " << to_text(storage.dtype) << ", " << to_text(isa) << ": " << error);
+                            FAIL_CHECK(name << " in " << std::string(to_text(storage.dtype)) << ", " << to_text(isa) << ": " << error);
                     }
                 }
             }

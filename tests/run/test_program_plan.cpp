@@ -39,6 +39,17 @@ std::vector<std::string> input_names(const Program& program) {
     return names;
 }
 
+/// Whether a node reads the value.
+bool is_read(const Program& program, int value) {
+    return std::ranges::any_of(program.nodes, [&](const Node& node) {
+        if (const auto* function = std::get_if<FunctionNode>(&node)) return function->input == value;
+        const auto& applied = std::get<PolynomialNode>(node);
+        for (std::size_t i = 0; i < applied.arguments.size(); ++i)
+            if (applied.arguments[i] == value && applied.polynomial.operands[i].role == Role::input) return true;
+        return false;
+    });
+}
+
 random::Limits smooth() {
     random::Limits limits;
     limits.smooth_only = true;
@@ -114,6 +125,55 @@ TEST_CASE("arrays may be stored in any type: 16-bit numbers are computed in floa
         CHECK(largest_error(run_program(wide, inputs), reference) <
               std::min(bound, 1e-7) + (dtype == DType::bfloat16 || dtype == DType::float16 ? bound : 0));
     }
+}
+
+TEST_CASE("random programs and their derivatives with arrays in any type, fused and node by node") {
+    const std::uint64_t seed = first_seed(0) + 200'000;
+    const int count = repetitions(120);
+    const DType all[] = {DType::float32, DType::bfloat16, DType::float64, DType::float16};
+    Coverage coverage;
+    for (int i = 0; i < count; ++i) {
+        random::Engine engine(seed + static_cast<std::uint64_t>(i));
+        Program program = random::program(engine, smooth());
+        const int order = i % 8 == 7 ? 2 : i % 4 == 3 ? 1 : 0;
+        for (int k = 0; k < order; ++k) program = vjp(program, input_names(program));
+        ProgramOptions options;
+        options.compute = DType::float32;
+        for (std::size_t a = 0; a < program.inputs.size() + program.outputs.size(); ++a) {
+            const bool read_on = a >= program.inputs.size() && is_read(program, program.outputs[a - program.inputs.size()]);
+            options.dtypes.push_back(read_on ? DType::float32 : all[engine() % 4]);  // what nodes read from an output is what is stored
+        }
+        const ReferenceInputs inputs = rounded_inputs(program, random::inputs(engine, program, smooth()), options.dtypes);
+        const auto reference = evaluate(program, inputs), scale = magnitudes(program, inputs, DType::float32);
+        coverage.count("derivative order", std::to_string(order));
+        CAPTURE(seed + static_cast<std::uint64_t>(i));
+        for (const bool fuse : {false, true}) {
+            options.fuse = fuse;
+            const RunResult result = run_program(ProgramPlan(program, options), inputs, {.padding = i % 3});
+            CHECK(result.surroundings_intact);
+            for (std::size_t o = 0; o < program.outputs.size(); ++o) {
+                const std::string& name = program.values[static_cast<std::size_t>(program.outputs[o])].name;
+                const DType dtype = options.dtypes[program.inputs.size() + o];
+                coverage.count("output", to_text(dtype));
+                // An output is rounded once, when its sum is complete: to 8 or 11 bits.
+                const double bound = 2e-6 + (dtype == DType::bfloat16 ? 0x1p-8 : dtype == DType::float16 ? 0x1p-11 : 0);
+                ReferenceArray numbers = reference.at(name);
+                if (dtype == DType::float16)  // beyond its range numbers become infinite, far below it they lose digits
+                    for (std::size_t k = 0; k < numbers.size(); ++k)
+                        if (std::fabs(numbers[k]) > 6e4L || scale.at(name)[k] > 6e4L) numbers[k] = result.outputs.at(name)[k];
+                ReferenceArray found = result.outputs.at(name);
+                for (std::size_t k = 0; k < numbers.size(); ++k)
+                    if (!std::isfinite(numbers[k])) numbers[k] = found[k] = 0;
+                const double error = error_in_magnitudes(found, numbers, scale.at(name)) - (dtype == DType::float16 ? 1e-7 : 0);
+                if (error > bound)
+                    FAIL_CHECK("error " << error << " of " << name << " in " << std::string(to_text(dtype)) << "\n" << to_text(program));
+            }
+        }
+    }
+    MESSAGE(count << " programs from seed " << seed << "\n" << coverage.to_text());
+    if (count < 120) return;
+    CHECK(joined(coverage.missing("derivative order", {"0", "1", "2"})) == "");
+    CHECK(joined(coverage.missing("output", {"float32", "float64", "bfloat16", "float16"})) == "");
 }
 
 TEST_CASE("results are bitwise the same for any number of threads") {

@@ -108,17 +108,19 @@ Arrays magnitudes(const Description& description, const ReferenceInputs& call, D
     return std::visit([&](const auto& known) { return testing::magnitudes(known, read, compute); }, description);
 }
 
-Arrays run(const Description& description, const ReferenceInputs& call, DType dtype, InstructionSet instruction_set) {
+Arrays run(const Description& description, const ReferenceInputs& call, DType dtype, InstructionSet instruction_set,
+           const std::string& family) {
     RunResult result;
     if (const auto* polynomial = std::get_if<Polynomial>(&description)) {
         const std::vector<DType> dtypes(polynomial->operands.size(), dtype);
-        result = run_plan(PolynomialPlan(*polynomial, {.dtypes = dtypes, .compute = {}, .instruction_set = instruction_set, .family = {}}),
-                          call);
+        result = run_plan(
+            PolynomialPlan(*polynomial, {.dtypes = dtypes, .compute = {}, .instruction_set = instruction_set, .family = family}), call);
     } else {
         const Program& program = std::get<Program>(description);
         ProgramOptions options;
         options.dtypes.assign(program.inputs.size() + program.outputs.size(), dtype);
         options.instruction_set = instruction_set;
+        options.family = family;
         result = run_program(ProgramPlan(program, options), call);
     }
     if (!result.surroundings_intact)

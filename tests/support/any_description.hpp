@@ -36,8 +36,10 @@ ReferenceInputs random_call(const Description& description, std::mt19937_64& ran
 /// The reference, given at least the arrays that the description reads.
 Arrays evaluate(const Description& description, const ReferenceInputs& call);
 
-/// A plan with every array in one dtype; the result is infinite where anything outside the outputs was touched.
-Arrays run(const Description& description, const ReferenceInputs& call, DType dtype, InstructionSet instruction_set);
+/// A plan with every array in one dtype, of all kernel families or (but for `general`) of one; the result is infinite where anything
+/// outside the outputs was touched.
+Arrays run(const Description& description, const ReferenceInputs& call, DType dtype, InstructionSet instruction_set,
+           const std::string& family = "");
 
 /// What rounding errors are measured against (support/magnitudes.hpp).
 Arrays magnitudes(const Description& description, const ReferenceInputs& call, DType compute);
