@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._library import ClebschError, MissingError, UnsupportedError, call, call_text, encode, library
 from ._threads import set_num_threads
 from .irreps import Block, Irrep, Irreps, rotation_from_angles, rotation_from_quaternion, wigner_3j, wigner_d
 from .operation import Index, Operand, Operation, Plan, build, builders
+
+if TYPE_CHECKING:  # at run time __getattr__ imports them
+    from ._verify import verify
+    from .graph import Graph, neighbor_graph
+    from .potential import Potential, Prediction
 
 __version__: str = library.clebsch_version().decode()
 

@@ -51,7 +51,7 @@ def operation_of(module: Any, signs: str = "e3nn-0.5") -> Operation:
         )
     if "Linear" in kind:
         fan_in = bool(getattr(module, "f_in", None)) or bool(getattr(module, "f_out", None))
-        if fan_in or getattr(module, "bias_numel", 0):
+        if fan_in or bool(getattr(module, "bias_numel", 0)):
             raise UnsupportedError("Linear with f_in, f_out or biases: compare with clebsch.build('linear', ...)")
         return build(
             "linear",
@@ -128,12 +128,12 @@ def verify(module: Any, rows: int = 7, seed: int = 0, bound: float = 1e-10) -> V
     cotangent = generator.standard_normal((rows, output.row_size))
     if tuple(expected.shape) != cotangent.shape:
         raise ClebschError(f"verify: the module returned shape {tuple(expected.shape)}, expected {cotangent.shape}")
-    values = _difference(operation(**arrays), expected.detach().numpy())
+    values = _difference(operation(None, **arrays), expected.detach().numpy())
     sign_table = "e3nn-0.5"
     if values > bound:
         try:
             other = operation_of(module, "e3nn-0.4")
-            other_values = _difference(other(**arrays), expected.detach().numpy())
+            other_values = _difference(other(None, **arrays), expected.detach().numpy())
         except UnsupportedError:
             other_values = values
         if other_values < bound:
@@ -142,10 +142,9 @@ def verify(module: Any, rows: int = 7, seed: int = 0, bound: float = 1e-10) -> V
         elif values < 1e-6:
             notes.append("differences of float32 size: was the module built under torch.set_default_dtype(torch.float64)?")
     names = list(tensors)
+    found: tuple[Any, ...] = (None,) * len(names)  # a module without paths: zeros that depend on nothing
     if expected.requires_grad:
         found = torch.autograd.grad(expected, list(tensors.values()), torch.from_numpy(cotangent), allow_unused=True)
-    else:  # a module without paths: zeros that depend on nothing
-        found = [None] * len(names)
     gradients = [torch.zeros_like(x) if gradient is None else gradient for x, gradient in zip(tensors.values(), found, strict=True)]
     derivative = operation.vjp(*names)
     needed = {operand.name for operand in derivative.inputs}
@@ -193,4 +192,4 @@ def _equivariance(operation: Operation, arrays: dict[str, np.ndarray], seed: int
 
     turned = {operand.name: turn(operand.segments, arrays[operand.name]) for operand in operands if not operand.is_output}
     output = operation.outputs[0]
-    return _difference(operation(**{**arrays, **turned}), turn(output.segments, operation(**arrays)))
+    return _difference(operation(None, **{**arrays, **turned}), turn(output.segments, operation(None, **arrays)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from typing import Any
 
 from ase.calculators.calculator import Calculator as AseCalculator
 from ase.calculators.calculator import all_changes
@@ -20,7 +20,7 @@ class Calculator(AseCalculator):
     skin: Angstrom, of the neighbour list that is kept while atoms move little; it changes no result.
     """
 
-    implemented_properties: ClassVar[list[str]] = ["energy", "free_energy", "energies", "forces", "stress"]
+    implemented_properties = ["energy", "free_energy", "energies", "forces", "stress"]
 
     def __init__(
         self, potential: Potential | str | os.PathLike[str], dtype: str = "float32", skin: float = 0.5, **parameters: Any

@@ -297,7 +297,7 @@ def rotation_from_angles(alpha: float, beta: float, gamma: float) -> np.ndarray:
     return result
 
 
-def rotation_from_quaternion(quaternion: Sequence[float]) -> np.ndarray:
+def rotation_from_quaternion(quaternion: Sequence[float] | np.ndarray) -> np.ndarray:
     """Rotation matrix of a quaternion (w, x, y, z), float64 (3, 3)."""
     values = np.ascontiguousarray(array_of("quaternion", quaternion), dtype=np.float64)
     if values.shape != (4,):

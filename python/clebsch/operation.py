@@ -163,7 +163,7 @@ class Operation:
         key = tuple(name if operand.name in arrays else compute for operand, name in zip(self.operands, names, strict=True))
         if key not in self._plans:
             self._plans[key] = self.plan(dict(zip([operand.name for operand in self.operands], key, strict=True)))
-        return self._plans[key](rows, **arrays)
+        return self._plans[key](rows, None, **arrays)
 
     def reference(self, rows: Mapping[str, int] | None = None, **arrays: np.ndarray) -> Any:
         """The slow evaluator that defines the meaning, in extended precision, on float64 arrays."""
@@ -326,7 +326,7 @@ def _index_array(name: str, array: np.ndarray) -> np.ndarray:
         raise ClebschError(f"{name}: expected -1 or a row, got {array.max()}")
     if array.dtype not in (np.int32, np.int64):
         array = array.astype(np.int64)
-    return np.require(array, requirements="CA")
+    return np.require(array, requirements=["C", "A"])
 
 
 def _can_be_passed(array: np.ndarray) -> bool:
