@@ -18,6 +18,7 @@ configure() { "$cmake" -G "$generator" -DCMAKE_MAKE_PROGRAM="$make" -DCMAKE_CXX_
 configure -S "$here" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" &&
     "$cmake" --build "$work/consumer" >>"$work/log" 2>&1 || { cat "$work/log"; fail "find_package(clebsch) did not lead to a program"; }
 "$work/consumer/consumer" || fail "the program built with CMake failed"
+"$work/consumer/consumer_c" || fail "the C program built with CMake failed with code $?"
 
 if command -v pkg-config >/dev/null; then
     # Moved: a package file must not remember where it was built or installed.

@@ -49,7 +49,7 @@ std::map<std::string, ReferenceArray> run_far(const PolynomialPlan& plan, const 
         const std::int64_t rows = space.empty() ? 1 : inputs.rows.at(space);
         memories.push_back(
             std::make_unique<SparseMemory>(static_cast<std::size_t>((rows - 1) * far + operand.size()) * size_of(plan.dtypes()[o])));
-        REQUIRE(memories.back()->given());
+        REQUIRE_MESSAGE(memories.back()->given(), "this test needs a system that promises memory (vm.overcommit_memory is not 2)");
         buffers.push_back({.data = memories.back()->data(), .dtype = plan.dtypes()[o], .rows = rows, .row_stride = far});
         if (operand.role == Role::output) continue;
         const ReferenceArray& numbers = inputs.arrays.at(operand.name);
@@ -79,25 +79,30 @@ std::map<std::string, ReferenceArray> run_far(const PolynomialPlan& plan, const 
 }  // namespace
 
 TEST_CASE("rows more than 2^31 numbers apart, read and written by every family, gathered and scattered") {
-    const std::pair<const char*, std::pair<const char*, OptionTexts>> cases[] = {
-        {"fold", {"convolution", {{"in", "8x0e+8x1o"}, {"edge", "0e+1o"}, {"out", "0e+1o"}}}},
-        {"mix", {"linear", {{"in", "8x0e+8x1o"}, {"out", "9x0e+7x1o"}, {"weights", "per_row"}}}},
-        {"mix", {"linear", {{"in", "8x0e+8x1o"}, {"out", "9x0e+7x1o"}, {"weights", "species"}, {"x_layout", "ir_mul"}}}},
-        {"terms", {"symmetric_contraction", {{"in", "8x0e+8x1o"}, {"out", "8x0e+8x1o"}, {"correlation", "2"}}}},
-        {"lanes", {"convolution", {{"in", "2x0e+2x1o"}, {"edge", "0e+1o"}, {"out", "0e+1o"}}}},
-        {"general", {"convolution", {{"in", "3x0e+2x1o"}, {"edge", "0e+1o"}, {"out", "0e+1o"}}}},
+    struct Case {
+        std::string family;
+        const char* operation;
+        OptionTexts options;
+    };
+    const Case cases[] = {
+        {"fold", "convolution", {{"in", "8x0e+8x1o"}, {"edge", "0e+1o"}, {"out", "0e+1o"}}},
+        {"mix", "linear", {{"in", "8x0e+8x1o"}, {"out", "9x0e+7x1o"}, {"weights", "per_row"}}},
+        {"mix", "linear", {{"in", "8x0e+8x1o"}, {"out", "9x0e+7x1o"}, {"weights", "species"}, {"x_layout", "ir_mul"}}},
+        {"terms", "symmetric_contraction", {{"in", "8x0e+8x1o"}, {"out", "8x0e+8x1o"}, {"correlation", "2"}}},
+        {"lanes", "convolution", {{"in", "2x0e+2x1o"}, {"edge", "0e+1o"}, {"out", "0e+1o"}}},
+        {"general", "convolution", {{"in", "3x0e+2x1o"}, {"edge", "0e+1o"}, {"out", "0e+1o"}}},
     };
     std::mt19937_64 random(20261204);
-    for (const auto& [family, built] : cases) {
-        CAPTURE(std::string(family));
-        Description description = build_operation(built.first, built.second);
+    for (const Case& one : cases) {
+        CAPTURE(one.family);
+        Description description = build_operation(one.operation, one.options);
         for (int order = 0; order <= 1; ++order) {
             if (order > 0) description = gradient_of(description);
             const Polynomial& polynomial = std::get<Polynomial>(description);
             const ReferenceInputs call = random_call(description, random, {{"row", 4}, {"edge", 6}, {"node", 3}, {"element", 2}});
             const Arrays reference = evaluate(description, call);
             for (const DType dtype : {DType::float32, DType::bfloat16}) {
-                PlanOptions options{.dtypes = {}, .compute = DType::float32, .instruction_set = {}, .family = family};
+                PlanOptions options{.dtypes = {}, .compute = DType::float32, .instruction_set = {}, .family = one.family};
                 for (const Operand& operand : polynomial.operands)  // 16-bit arrays are staged, the others read where they are
                     options.dtypes.push_back(operand.role == Role::output ? DType::float32 : dtype);
                 const ReferenceInputs rounded_call = rounded_inputs(polynomial, call, options.dtypes);
@@ -115,7 +120,7 @@ TEST_CASE("row numbers beyond 2^31, in an index of 64 bits") {
         parse_polynomial("clebsch polynomial 0\nbasis e3nn-0.5\nrows edge\nindex sender: edge -> far\ninput x: 2x(1) mul_ir @ sender\n"
                          "output z: 2x(1) mul_ir @ each\npath u=2: z.0[u] += 3 * x.0[u]\n"));
     const SparseMemory memory(static_cast<std::size_t>(2 * rows) * sizeof(float));
-    REQUIRE(memory.given());
+    REQUIRE_MESSAGE(memory.given(), "this test needs a system that promises memory (vm.overcommit_memory is not 2)");
     auto* x = reinterpret_cast<float*>(memory.data());
     const std::vector<std::int64_t> sender{rows - 1, 0, (std::int64_t{1} << 31) + 1, -1, (std::int64_t{1} << 32) - 1};
     for (const std::int64_t row : sender)

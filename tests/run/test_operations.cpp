@@ -117,9 +117,9 @@ TEST_CASE("to l = 6, outputs and gradients of plans in float64 turn with their i
     };
     std::mt19937_64 random(20261202);
     double largest = 0;
-    for (const auto& [name, options] : cases) {
-        CAPTURE(std::string(name));
-        Description description = build_operation(name, options);
+    for (const auto& one : cases) {
+        CAPTURE(std::string(one.first));
+        Description description = build_operation(one.first, one.second);
         for (int order = 0; order <= 1; ++order) {
             CAPTURE(order);
             if (order > 0) description = gradient_of(description);
