@@ -1,5 +1,6 @@
 """Whole models beside their authors' packages in one run: microseconds per atom for energy, forces and stress, memory, time to the
-first result. Contenders take turns, a process each; every figure is a median.
+first result. Contenders take turns, a process each; every figure is a median. "tables" is Clebsch with radial networks read from
+tables.
 
     ./dev bench --models                                # one and two threads, 64 silicon atoms
     ./dev bench --models --structure water.xyz --threads 1
@@ -62,9 +63,13 @@ def main() -> None:
         for threads in arguments.threads:
             results: dict[str, list[dict[str, Any]]] = {}
             for _ in range(arguments.rounds):
-                for contender, python in (("nequix", arguments.nequix_python), ("clebsch", sys.executable)):
+                for contender, python in (
+                    ("nequix", arguments.nequix_python),
+                    ("clebsch", sys.executable),
+                    ("tables", sys.executable),
+                ):
                     if python:
-                        calls = arguments.calls * (5 if contender == "clebsch" else 1)
+                        calls = arguments.calls * (1 if contender == "nequix" else 5)
                         result = run(contender, python, arguments.model, structure, threads, calls)
                         results.setdefault(contender, []).append(result)
             print(f"\n{Path(structure).stem}, {threads} thread{'s' if threads > 1 else ''}, float32")
@@ -77,11 +82,10 @@ def main() -> None:
                     f"memory {rounds[-1]['loaded_megabytes']:.0f} MB loaded, {rounds[-1]['peak_megabytes']:.0f} MB at most   "
                     f"energy {rounds[-1]['energy']:.5f} eV"
                 )
-            if len(results) == 2:
-                medians = {
-                    key: statistics.median(s for result in rounds for s in result["seconds"]) for key, rounds in results.items()
-                }
-                print(f"  ratio    {medians['nequix'] / medians['clebsch']:10.1f}x")
+            medians = {key: statistics.median(s for result in rounds for s in result["seconds"]) for key, rounds in results.items()}
+            if "nequix" in medians:
+                ratios = [f"{medians['nequix'] / medians[ours]:.1f}x ({ours})" for ours in ("clebsch", "tables")]
+                print(f"  ratio    {', '.join(ratios)}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """One contender of `bench/models.py`: energy, forces and stress of a structure through a package's own calculator and neighbours.
 
-    python peer_nequix.py clebsch|nequix MODEL.nqx STRUCTURE.xyz THREADS CALLS
+    python peer_nequix.py clebsch|tables|nequix MODEL.nqx STRUCTURE.xyz THREADS CALLS
 
 Prints one JSON line: seconds of the first result since the process began, of every later call, and memory.
 """
@@ -31,10 +31,10 @@ def main() -> None:
     import ase.io
 
     atoms = ase.io.read(file)
-    if contender == "clebsch":
+    if contender in ("clebsch", "tables"):
         from clebsch.ase import Calculator
 
-        calculator = Calculator(model, dtype="float32")
+        calculator = Calculator(model, dtype="float32", table_tolerance=1e-7 if contender == "tables" else None)
     else:
         from nequix.calculator import NequixCalculator
 

@@ -256,9 +256,12 @@ typedef struct clebsch_potential_options {
     const char* instruction_set;  ///< NULL: the default one
     double skin;  ///< Angstrom: neighbours this far beyond the cutoff are remembered between evaluations of one structure, so
                   ///< that moving atoms need no new search every time; the same bits as without. 0: search every time
+    /// Above 0: radial networks are read from tables that differ from them by at most so much (relative; 1e-7 suits float32, 1e-12
+    /// float64) instead of computed, which is faster. 0: computed.
+    double table_tolerance;
 } clebsch_potential_options;
 #define CLEBSCH_POTENTIAL_OPTIONS_DEFAULTS \
-    { sizeof(clebsch_potential_options), CLEBSCH_FLOAT32, NULL, 0 }
+    { sizeof(clebsch_potential_options), CLEBSCH_FLOAT32, NULL, 0, 0 }
 
 /// From a checkpoint: a Nequix .nqx file. `options` may be NULL: the defaults.
 CLEBSCH_API clebsch_status clebsch_potential_load(const char* path, const clebsch_potential_options* options,

@@ -81,7 +81,13 @@ class GraphOptions(Structure):
 
 
 class PotentialOptions(Structure):
-    _fields_ = [("size", c_size_t), ("dtype", c_int), ("instruction_set", c_char_p), ("skin", c_double)]
+    _fields_ = [
+        ("size", c_size_t),
+        ("dtype", c_int),
+        ("instruction_set", c_char_p),
+        ("skin", c_double),
+        ("table_tolerance", c_double),
+    ]
 
 
 class PotentialResult(Structure):

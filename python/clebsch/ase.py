@@ -18,15 +18,23 @@ class Calculator(AseCalculator):
     potential: a `clebsch.Potential`, or the path of a checkpoint, then run in `dtype`: float64 for phonons by finite
     differences and tight relaxations, float32 (faster) otherwise. Stress exists for structures periodic in three directions.
     skin: Angstrom, of the neighbour list that is kept while atoms move little; it changes no result.
+    table_tolerance: as of `clebsch.Potential`.
     """
 
     implemented_properties = ["energy", "free_energy", "energies", "forces", "stress"]
 
     def __init__(
-        self, potential: Potential | str | os.PathLike[str], dtype: str = "float32", skin: float = 0.5, **parameters: Any
+        self,
+        potential: Potential | str | os.PathLike[str],
+        dtype: str = "float32",
+        skin: float = 0.5,
+        table_tolerance: float | None = None,
+        **parameters: Any,
     ) -> None:
         super().__init__(**parameters)
-        self.potential = potential if isinstance(potential, Potential) else Potential(potential, dtype=dtype, skin=skin)
+        if not isinstance(potential, Potential):
+            potential = Potential(potential, dtype=dtype, skin=skin, table_tolerance=table_tolerance)
+        self.potential = potential
 
     def calculate(self, atoms: Any = None, properties: Any = None, system_changes: Any = all_changes) -> None:
         """Called by ASE when something changed; computes everything at once."""

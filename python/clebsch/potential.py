@@ -37,6 +37,8 @@ class Potential:
     time; memory grows with the largest and is kept. Needs `pip install vesin`.
     skin: Angstrom; neighbours this far beyond the cutoff are remembered from call to call of a single structure, so that atoms that
     move a little need no new search. It changes no bit of a result.
+    table_tolerance: read radial networks from tables that differ from them by at most so much (relative; 1e-7 suits float32, 1e-12
+    float64) instead of computing them, which is faster; None: compute them.
     """
 
     def __init__(
@@ -45,15 +47,19 @@ class Potential:
         dtype: DTypeLike = "float32",
         instruction_set: str | None = None,
         skin: float = 0.0,
+        table_tolerance: float | None = None,
     ) -> None:
         self._handle: int | None = None
         kinds = {"float32": 0, "float64": 1}
         name = dtype_name("dtype", dtype, kinds, "float32 or float64")
+        if table_tolerance is not None and not 0 < table_tolerance < 1:
+            raise ClebschError(f"table_tolerance: expected a number between 0 and 1, got {table_tolerance}")
         options = lib.PotentialOptions(
             size=sizeof(lib.PotentialOptions),
             dtype=kinds[name],
             instruction_set=None if instruction_set is None else encode(instruction_set, "instruction set"),
             skin=skin,
+            table_tolerance=0.0 if table_tolerance is None else table_tolerance,
         )
         name_of_file = os.fsencode(path)
         if b"\0" in name_of_file:
@@ -62,6 +68,7 @@ class Potential:
         self.path = os.fspath(path)
         self.dtype = name
         self.skin = float(skin)
+        self.table_tolerance = table_tolerance
         self._instruction_set = instruction_set
         count = c_size_t()
         elements = library.clebsch_potential_elements(self._handle, byref(count))
@@ -73,7 +80,8 @@ class Potential:
             library.clebsch_potential_destroy(self._handle)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Potential, (self.path, self.dtype, self._instruction_set, self.skin)  # a copy reads the file again
+        # a copy reads the file again
+        return Potential, (self.path, self.dtype, self._instruction_set, self.skin, self.table_tolerance)
 
     def __repr__(self) -> str:
         return f"Potential({self.path!r}, dtype={self.dtype!r})"

@@ -40,6 +40,9 @@ clebsch_status clebsch_potential_load(const char* path, const clebsch_potential_
         if (given.instruction_set != nullptr) chosen.instruction_set = parse_instruction_set(given.instruction_set);
         if (!(given.skin >= 0 && std::isfinite(given.skin)))
             fail("skin: expected a finite length of at least 0, got " + number_text(given.skin));
+        if (!(given.table_tolerance >= 0 && given.table_tolerance < 1))
+            fail("table_tolerance: expected 0 or a number below 1, got " + number_text(given.table_tolerance));
+        if (given.table_tolerance > 0) chosen.table_tolerance = given.table_tolerance;
         Potential value = Potential::load(path, chosen);
         std::optional<NeighbourList> neighbours;
         if (given.skin > 0) neighbours.emplace(value.cutoff(), given.skin);

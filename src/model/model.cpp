@@ -63,10 +63,12 @@ void validate(const Model& model) {
         fail(where + "expected one output 'atom_energy' with one number per node");
     for (const Index& index : program.indices)
         if (index != Index{"sender", "edge", "node", false} && index != Index{"receiver", "edge", "node", true} &&
-            index != Index{"species", "node", "element", false})
+            index != Index{"species", "node", "element", false} &&
+            (model.piece_ends.empty() || index != Index{"piece", "edge", "piece", false}))
             fail(where + "expected indices sender and receiver (sorted) from edge to node and species from node to element, got '" +
                  index.name + "' from '" + index.from + "' to '" + index.to + "'");
     if (!(model.cutoff > 0) || !std::isfinite(model.cutoff)) fail(where + "expected a cutoff above 0, got " + number_text(model.cutoff));
+    if (!std::ranges::is_sorted(model.piece_ends)) fail(where + "expected ends of pieces in ascending order");
     if (model.atomic_numbers.empty() || model.element_energies.size() != model.atomic_numbers.size())
         fail(where + "expected an energy for each of " + std::to_string(model.atomic_numbers.size()) + " elements, got " +
              std::to_string(model.element_energies.size()));
@@ -77,8 +79,10 @@ void validate(const Model& model) {
              std::to_string(model.weights.size()));
     for (const ModelWeights& weights : model.weights) {
         const Value& value = program.values[static_cast<std::size_t>(program.find_value(weights.name))];
-        const std::int64_t rows = value.space.empty() ? 1 : static_cast<std::int64_t>(model.atomic_numbers.size());
-        if (!value.space.empty() && value.space != "element")
+        const bool of_piece = !model.piece_ends.empty() && value.space == "piece";
+        const std::size_t rows_of_space = value.space.empty() ? 1 : of_piece ? model.piece_ends.size() : model.atomic_numbers.size();
+        const auto rows = static_cast<std::int64_t>(rows_of_space);
+        if (!value.space.empty() && value.space != "element" && !of_piece)
             fail(where + "expected weights '" + weights.name + "' to be shared or per element, got space '" + value.space + "'");
         if (static_cast<std::int64_t>(weights.values.size()) != rows * value.size())
             fail(where + "expected " + std::to_string(rows * value.size()) + " numbers for weights '" + weights.name + "', got " +

@@ -18,6 +18,7 @@ struct ModelWeights {
 /// - output `atom_energy` (one number per node, in eV);
 /// - indices `sender` and `receiver` (sorted), edge -> node, and `species`, node -> element.
 /// A pair at `cutoff` or beyond contributes nothing. Everything else about an architecture is inside the program.
+/// A model that reads tables (model/tables.hpp) has an index `piece`, edge -> piece, too, and weights with a row per `piece`.
 struct Model {
     std::string name;
     Program program;
@@ -25,6 +26,9 @@ struct Model {
     std::vector<int> atomic_numbers;       ///< of every element, in the order of the program's rows of `element`
     std::vector<double> element_energies;  ///< [elements], in eV
     double cutoff = 0;                     ///< in Angstrom
+    /// Where the pieces of tables end, ascending, in Angstrom. A pair is in the first piece whose end is above its distance; in none (-1)
+    /// beyond the last. Empty: no tables.
+    std::vector<double> piece_ends = {};
 };
 
 /// Throws Error naming what does not fit the description above.

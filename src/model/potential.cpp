@@ -133,14 +133,19 @@ struct Potential::Data {
           sums_arguments(sums),
           species_of(species_table(model)) {
         if (options.threads != 0) pool = std::make_unique<ThreadPool>(options.threads);
-        const auto elements = static_cast<std::int64_t>(model.atomic_numbers.size());
-        for (Arguments* arguments : {&gradient_arguments, &sums_arguments}) arguments->rows("element", elements);
+        const auto elements = static_cast<std::int64_t>(model.atomic_numbers.size()),
+                   pieces = static_cast<std::int64_t>(model.piece_ends.size());
+        for (Arguments* arguments : {&gradient_arguments, &sums_arguments}) {
+            arguments->rows("element", elements);
+            arguments->rows("piece", pieces);
+        }
         sums_arguments.array("element_energies", model.element_energies.data(), elements);
         weights.reserve(model.weights.size());
         for (ModelWeights& given_weights : model.weights) {
             const Value& value = model.program.values[static_cast<std::size_t>(model.program.find_value(given_weights.name))];
             weights.push_back(stored(given_weights.values));
-            gradient_arguments.array(given_weights.name, weights.back().data(), value.space.empty() ? 1 : elements);
+            const std::int64_t rows = value.space.empty() ? 1 : value.space == "piece" ? pieces : elements;
+            gradient_arguments.array(given_weights.name, weights.back().data(), rows);
         }
         gradient_arguments.prepare();
     }
@@ -190,6 +195,18 @@ struct Potential::Data {
         }
     }
 
+    /// The piece of the tables that every edge is in.
+    void find_pieces(const Graph& graph) {
+        if (model.piece_ends.empty()) return;
+        piece.resize(graph.sender.size());
+        for (std::size_t e = 0; e < piece.size(); ++e) {
+            const double* r = graph.vectors.data() + 3 * e;
+            const double length = std::sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2]);
+            const auto found = std::ranges::upper_bound(model.piece_ends, length);
+            piece[e] = found == model.piece_ends.end() ? -1 : found - model.piece_ends.begin();
+        }
+    }
+
     std::string known_elements() const {
         std::string text;
         for (const int z : model.atomic_numbers) text += (text.empty() ? "" : " ") + std::string(chemical_symbol(z));
@@ -200,7 +217,8 @@ struct Potential::Data {
     DType dtype;
     ProgramPlan gradient, sums;
     Arguments gradient_arguments, sums_arguments;
-    std::vector<std::int64_t> species_of, species;
+    std::vector<std::int64_t> species_of, species, piece;
+    std::optional<TableReport> tables;
     std::vector<std::vector<std::byte>> weights;
     std::unique_ptr<ThreadPool> pool;
     std::optional<ParallelFor> given_parallel_for;
@@ -210,7 +228,14 @@ struct Potential::Data {
 
 Potential::Potential(Model model, const PotentialOptions& options) {
     validate(model);
+    std::optional<TableReport> tables;
+    if (options.table_tolerance) {
+        TabulatedModel made = tabulated(model, {.dtype = options.dtype, .tolerance = *options.table_tolerance, .coefficients = 0});
+        model = std::move(made.model);
+        tables = made.report;
+    }
     data_ = std::make_unique<Data>(std::move(model), options);
+    data_->tables = tables;
 }
 
 Potential Potential::load(const std::filesystem::path& path, const PotentialOptions& options) {
@@ -224,12 +249,14 @@ Potential& Potential::operator=(Potential&&) noexcept = default;
 void Potential::set_parallel_for(const ParallelFor& parallel_for) { data_->given_parallel_for = parallel_for; }
 double Potential::cutoff() const { return data_->model.cutoff; }
 const Model& Potential::model() const { return data_->model; }
+const std::optional<TableReport>& Potential::tables() const { return data_->tables; }
 const ProgramPlan& Potential::plan() const { return data_->gradient; }
 std::size_t Potential::workspace_bytes() const { return data_->workspace.size(); }
 
 std::size_t Potential::workspace_bytes(std::int64_t atoms, std::int64_t edges) const {
     Arguments arguments(data_->gradient);
     arguments.rows("element", static_cast<std::int64_t>(data_->model.atomic_numbers.size()));
+    arguments.rows("piece", static_cast<std::int64_t>(data_->model.piece_ends.size()));
     arguments.rows("node", atoms);
     arguments.rows("edge", edges);
     return arguments.workspace_bytes(data_->parallel_for().threads);
@@ -238,6 +265,7 @@ std::size_t Potential::workspace_bytes(std::int64_t atoms, std::int64_t edges) c
 void Potential::evaluate(std::span<const Structure> structures, std::span<const int> atomic_numbers, const Graph& graph, Energies& result) {
     Data& data = *data_;
     data.check(structures, atomic_numbers, graph);
+    data.find_pieces(graph);
     const auto atoms = static_cast<std::int64_t>(atomic_numbers.size()), edges = graph.edges(),
                graphs = static_cast<std::int64_t>(structures.size());
     const std::size_t number = size_of(data.dtype);
@@ -256,6 +284,7 @@ void Potential::evaluate(std::span<const Structure> structures, std::span<const 
         arguments->index("sender", graph.sender);
         arguments->index("receiver", graph.receiver);
         arguments->index("species", data.species);
+        arguments->index("piece", data.piece);
         arguments->index("graph", graph.structure);
         arguments->array("vectors", graph.vectors.data(), edges);
         arguments->array("atom_energy", data.atom_energy.data(), atoms);

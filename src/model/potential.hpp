@@ -7,6 +7,7 @@
 
 #include "model/force_field.hpp"
 #include "model/model.hpp"
+#include "model/tables.hpp"
 #include "run/program_plan.hpp"
 
 namespace clebsch {
@@ -15,6 +16,8 @@ struct PotentialOptions {
     DType dtype = DType::float32;  ///< of features and arithmetic, float32 or float64; sums over atoms and edges are float64 always
     int threads = 0;               ///< 0: the process's pool (default_pool), else a pool of its own
     std::optional<InstructionSet> instruction_set = {};  ///< default: default_instruction_set()
+    /// Radial networks are read from tables of this tolerance (TableOptions; 0: its default) instead of computed.
+    std::optional<double> table_tolerance = {};
 };
 
 /// A model of any architecture, its program and that of its derivative planned once. Memory grows with the largest call and is kept.
@@ -36,7 +39,8 @@ class Potential final : public ForceField {
     /// The same with a neighbour list of its own making, of exactly the pairs within the cutoff.
     Energies evaluate(std::span<const Structure> structures, std::span<const int> atomic_numbers);
 
-    const Model& model() const;
+    const Model& model() const;  ///< as it runs: with tables where it has some
+    const std::optional<TableReport>& tables() const;
     const ProgramPlan& plan() const;                                            ///< of with_gradient(model())
     std::size_t workspace_bytes() const;                                        ///< memory kept for intermediates
     std::size_t workspace_bytes(std::int64_t atoms, std::int64_t edges) const;  ///< what a call of this size needs

@@ -270,6 +270,7 @@ class Packer {
                          .transposed = from_columns,
                          .shared = operand(weight).rows.kind == Addressing::Kind::shared,
                          .store = true,
+                         .gathered = operand(weight).rows.kind == Addressing::Kind::indexed,
                          .packed_at = 0,
                          .scale = scale};
         const std::vector<std::int64_t> key{from.operand,       from.offset,  from.stride,  components,  step.weight,
@@ -502,11 +503,13 @@ class MixKernel final : public Kernel {
 
     std::string name() const override { return "mix"; }
     std::string explain() const override {
-        int shared = 0;
-        for (const MixMultiply& multiply : packed_.multiplies) shared += multiply.shared;
+        int shared = 0, gathered = 0;
+        for (const MixMultiply& multiply : packed_.multiplies) shared += multiply.shared, gathered += multiply.gathered;
         return "channel-mixing: " + std::to_string(packed_.multiplies.size()) + " matrix products (" + std::to_string(shared) +
-               " with packed shared weights), " + std::to_string(packed_.outers.size()) + " outer products, " +
-               std::to_string(packed_.products.size()) + " channel-wise products beside them; " + to_text(isa_);
+               " with packed shared weights" +
+               (gathered > 0 ? ", " + std::to_string(gathered) + " with rows grouped by the weights they gather" : std::string()) + "), " +
+               std::to_string(packed_.outers.size()) + " outer products, " + std::to_string(packed_.products.size()) +
+               " channel-wise products beside them; " + to_text(isa_);
     }
     std::vector<int> paths() const override { return packed_.paths; }
     Estimate estimate() const override { return {.multiply_adds = packed_.multiply_adds, .bytes = 0}; }
@@ -559,7 +562,7 @@ class MixKernel final : public Kernel {
 
 std::int64_t mix_scratch_bytes(const MixView& program, std::int64_t element_size, int rows) {
     const auto round_up = [](std::int64_t bytes) { return (bytes + 63) / 64 * 64; };
-    std::int64_t bytes = 2 * round_up((std::int64_t{rows} * program.most_components + 8) * 8) + 256;
+    std::int64_t bytes = 2 * round_up((std::int64_t{rows} * program.most_components + 8) * 8) + 256 + mix_group_bytes(rows);
     for (int b = 0; b < program.buffers; ++b) bytes += round_up(program.buffer_size[b] * rows * element_size);
     return bytes;
 }

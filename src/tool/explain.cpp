@@ -21,6 +21,7 @@ namespace {
 struct Arguments {
     OperationArguments operation;
     MachineOptions machine;
+    ModelOptions model_options;
     SizeOptions sizes;
     double copy = 0, fma = 0;  // GB/s, GFLOP/s
     std::string target;        // a GPU architecture; empty: this processor
@@ -186,7 +187,7 @@ int run(const Arguments& arguments) {
     }
     if (is_checkpoint(arguments.operation.name)) {
         Report report;
-        explain_model(report, arguments.operation.name, arguments.machine, arguments.sizes, arguments.svg);
+        explain_model(report, arguments.operation.name, arguments.machine, arguments.model_options, arguments.sizes, arguments.svg);
         report.print(arguments.json);
         return exit_done;
     }
@@ -264,6 +265,7 @@ void add_explain(CLI::App& app, int& status) {
     command->add_flag("--measure", arguments->measure, "Measure what of these is not given");
     add_size_options(*command, arguments->sizes);
     add_machine_options(*command, arguments->machine, true);
+    add_model_options(*command, arguments->model_options);
     command->add_option("--target", arguments->target, "How it would run on a GPU: sm_80, sm_90, sm_100, sm_120 (no GPU is needed)");
     command->add_flag("--source", arguments->source, "With --target: the kernels as CUDA C++");
     command->add_option("--svg", arguments->svg, "Write a picture of the program to this file: what is fused, and what is kept in between");

@@ -62,15 +62,15 @@ void add_layers(Report& report, const NequixCheckpoint& checkpoint) {
 
 bool is_checkpoint(const std::string& name) { return name.ends_with(".nqx"); }
 
-void explain_model(Report& report, const std::string& file, const MachineOptions& machine, const SizeOptions& sizes,
-                   const std::string& picture) {
+void explain_model(Report& report, const std::string& file, const MachineOptions& machine, const ModelOptions& model,
+                   const SizeOptions& sizes, const std::string& picture) {
     const NequixCheckpoint checkpoint = read_nequix(file);
     report.fact("model", "model", file);
     add_hyperparameters(report, checkpoint);
     add_layers(report, checkpoint);
 
-    const Potential potential(nequix_model(checkpoint),
-                              {.dtype = machine.type(), .threads = machine.threads, .instruction_set = machine.isa()});
+    const Potential potential(nequix_model(checkpoint), potential_options(machine, model));
+    report_tables(report, potential);
     const std::int64_t atoms = sizes.nodes > 0 ? sizes.nodes : 1000, edges = atoms * sizes.neighbours;
     const auto memory = static_cast<double>(potential.workspace_bytes(atoms, edges));
     report.fact("nodes_of_program", "nodes of the program of energies", std::int64_t(potential.model().program.nodes.size()));

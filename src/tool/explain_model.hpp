@@ -2,7 +2,7 @@
 // What a checkpoint holds, and how its model runs here.
 #include <string>
 
-#include "tool/machine_options.hpp"
+#include "tool/force_field_file.hpp"
 
 namespace clebsch::tool {
 
@@ -11,7 +11,7 @@ bool is_checkpoint(const std::string& name);
 
 /// Hyperparameters, keys of the file that the model does not use, layers with their parameters, steps of the program of energies and
 /// forces, and memory for intermediates. `picture`: a file to draw the program into (program_picture.hpp), or "".
-void explain_model(Report& report, const std::string& file, const MachineOptions& machine, const SizeOptions& sizes,
-                   const std::string& picture);
+void explain_model(Report& report, const std::string& file, const MachineOptions& machine, const ModelOptions& model,
+                   const SizeOptions& sizes, const std::string& picture);
 
 }  // namespace clebsch::tool

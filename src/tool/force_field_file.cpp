@@ -1,12 +1,37 @@
 #include "tool/force_field_file.hpp"
 
-#include "model/potential.hpp"
+#include <CLI/CLI.hpp>
 
 namespace clebsch::tool {
 
-std::unique_ptr<ForceField> load_force_field(const std::string& file, const MachineOptions& machine) {
-    return std::make_unique<Potential>(
-        Potential::load(file, {.dtype = machine.type(), .threads = machine.threads, .instruction_set = machine.isa()}));
+void add_model_options(CLI::App& command, ModelOptions& options) {
+    command.add_flag("--tables", options.tables,
+                     "Read radial networks from tables instead of computing them (faster, see --table-tolerance)");
+    command
+        .add_option("--table-tolerance", options.table_tolerance,
+                    "Largest relative error of a table's numbers (default 1e-7 in float32, 1e-12 in float64)")
+        ->check(not_positive)
+        ->each([&options](const std::string&) { options.tables = true; });
+}
+
+PotentialOptions potential_options(const MachineOptions& machine, const ModelOptions& model) {
+    PotentialOptions options{.dtype = machine.type(), .threads = machine.threads, .instruction_set = machine.isa(), .table_tolerance = {}};
+    if (model.tables) options.table_tolerance = model.table_tolerance;
+    return options;
+}
+
+void report_tables(Report& report, const Potential& potential) {
+    if (!potential.tables()) return;
+    const TableReport& tables = *potential.tables();
+    report.fact("table_pieces", "radial networks",
+                {tables.pieces, "tables of " + std::to_string(tables.pieces) + " pieces, " + std::to_string(tables.coefficients) +
+                                    " coefficients for each of " + std::to_string(tables.numbers) + " numbers of an edge"});
+    report.fact("table_bytes", "their size", bytes(tables.bytes));
+    report.fact("table_error", "their largest relative error", scientific(tables.largest_error));
+}
+
+std::unique_ptr<ForceField> load_force_field(const std::string& file, const MachineOptions& machine, const ModelOptions& model) {
+    return std::make_unique<Potential>(Potential::load(file, potential_options(machine, model)));
 }
 
 }  // namespace clebsch::tool

@@ -4,13 +4,24 @@
 #include <memory>
 #include <string>
 
-#include "model/force_field.hpp"
+#include "model/potential.hpp"
 #include "tool/machine_options.hpp"
 
 namespace clebsch::tool {
 
+/// How a model is to run, beside the machine.
+struct ModelOptions {
+    bool tables = false;         ///< radial networks are read from tables
+    double table_tolerance = 0;  ///< 0: the default of the dtype
+};
+void add_model_options(CLI::App& command, ModelOptions& options);
+PotentialOptions potential_options(const MachineOptions& machine, const ModelOptions& model);
+
+/// "25 pieces of 12 coefficients ..."; nothing without tables.
+void report_tables(Report& report, const Potential& potential);
+
 /// Throws Error naming the file, or the option that does not fit.
-std::unique_ptr<ForceField> load_force_field(const std::string& file, const MachineOptions& machine);
+std::unique_ptr<ForceField> load_force_field(const std::string& file, const MachineOptions& machine, const ModelOptions& model = {});
 
 /// Another force field with a watch beside it. `inner` must outlive it.
 class TimedForceField final : public ForceField {

@@ -27,6 +27,7 @@ struct Arguments {
     std::string model, structure, ensemble = "nve", restart, trajectory, plot;
     DynamicsOptions options{.seed = 1};
     MachineOptions machine;
+    ModelOptions model_options;
     std::int64_t steps = 1000, restart_every = 1000, every = 10, frame = 0;
     bool overwrite = false, json = false;
 };
@@ -64,7 +65,7 @@ class Run {
         frame_ = read_frame(arguments_.structure, arguments_.frame);
         MovingAtoms start = begin();
         const std::int64_t first = start.step;
-        const auto model = load_force_field(arguments_.model, arguments_.machine);
+        const auto model = load_force_field(arguments_.model, arguments_.machine, arguments_.model_options);
         TimedForceField field(*model);
         MolecularDynamics dynamics(field, std::move(start), options_);
         if (!arguments_.trajectory.empty()) trajectory_.emplace(arguments_.trajectory, trajectory_bytes_);
@@ -89,7 +90,8 @@ class Run {
         origin_ = {{"MODEL", to_text(hash_text(read_file(arguments_.model)))},
                    {"STRUCTURE", to_text(hash_text(exact_text(frame_.structure.positions) + exact_text(frame_.structure.cell) +
                                                    periodic_text(frame_.structure) + " " + joined(frame_.species, " ")))},
-                   {"--dtype", arguments_.machine.dtype}};
+                   {"--dtype", arguments_.machine.dtype},
+                   {"--tables", tables_text()}};
         if (!arguments_.restart.empty() && !arguments_.overwrite && std::filesystem::exists(arguments_.restart)) {
             Restart restart = read_restart(arguments_.restart);
             compare(restart);
@@ -107,6 +109,11 @@ class Run {
     }
 
     /// A run goes on only as what it was.
+    std::string tables_text() const {
+        if (!arguments_.model_options.tables) return "none";
+        return arguments_.model_options.table_tolerance == 0 ? "default" : exact_text({&arguments_.model_options.table_tolerance, 1});
+    }
+
     void compare(const Restart& restart) const {
         const auto same = [&](const std::string& option, const std::string& now, const std::string& before, bool show = true) {
             if (now == before) return;
@@ -115,7 +122,7 @@ class Run {
         };
         for (const auto& [key, value] : origin_) {
             const auto found = restart.origin.find(key);
-            same(key, value, found == restart.origin.end() ? "none" : found->second, key == "--dtype");
+            same(key, value, found == restart.origin.end() ? "none" : found->second, key.starts_with("--"));
         }
         const DynamicsOptions &now = options_, &before = restart.options;
         same("--ensemble", to_text(now.ensemble), to_text(before.ensemble));
@@ -248,6 +255,7 @@ void add_md(CLI::App& app, int& status) {
     command->add_option("--plot", arguments->plot, "Write a picture of energy, temperature, pressure and volume to this SVG file");
     command->add_flag("--overwrite", arguments->overwrite, "Start anew where restart or trajectory file exist");
     add_machine_options(*command, arguments->machine, true);
+    add_model_options(*command, arguments->model_options);
     command->add_flag("--json", arguments->json, "For machines");
     command->footer(
         "Ctrl-C and SIGTERM end the run in order: restart file and report are written, exit code 3.\n"

@@ -25,6 +25,7 @@ struct Arguments {
     std::string model, structure, cell = "fixed", out, trajectory, plot;
     RelaxOptions options;
     MachineOptions machine;
+    ModelOptions model_options;
     std::int64_t steps = 1000, frame = 0;
     bool json = false;
 };
@@ -57,7 +58,7 @@ class Run {
         frame_ = read_frame(arguments_.structure, arguments_.frame);
         if (options_.free_cell && !(volume(frame_.structure) > 0))
             fail("--cell free: file " + in_quotes(arguments_.structure, 4096) + " is not periodic along a, b and c");
-        const auto field = load_force_field(arguments_.model, arguments_.machine);
+        const auto field = load_force_field(arguments_.model, arguments_.machine, arguments_.model_options);
         const auto start = std::chrono::steady_clock::now();
         Relaxation relaxation(*field, frame_.structure, frame_.atomic_numbers(), options_);
         if (!arguments_.trajectory.empty()) trajectory_.emplace(arguments_.trajectory, 0);
@@ -193,6 +194,7 @@ void add_relax(CLI::App& app, int& status) {
     command->add_option("--skin", arguments->options.skin, "Angstrom, of the neighbour list; changes no result")->capture_default_str();
     command->add_option("--plot", arguments->plot, "Write a picture of energy, forces, stress and volume to this SVG file");
     add_machine_options(*command, arguments->machine, true);
+    add_model_options(*command, arguments->model_options);
     command->add_flag("--json", arguments->json, "For machines");
     command->footer(
         "Exit code 1 if it has not converged within the steps.\n"

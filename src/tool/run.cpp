@@ -11,6 +11,7 @@
 #include "model/potential.hpp"
 #include "model/potential_check.hpp"
 #include "tool/command.hpp"
+#include "tool/force_field_file.hpp"
 #include "tool/machine_options.hpp"
 #include "tool/progress.hpp"
 #include "tool/report.hpp"
@@ -23,6 +24,7 @@ namespace {
 struct Arguments {
     std::string model, structure, out;
     MachineOptions machine;
+    ModelOptions model_options;
     std::uint64_t seed = 1;
     bool check = false, json = false;
 };
@@ -64,13 +66,13 @@ class Run {
     int run() {
         const Clock::time_point start = Clock::now();
         std::vector<XyzFrame> frames = read_structures(arguments_.structure);
-        const PotentialOptions options{
-            .dtype = arguments_.machine.type(), .threads = arguments_.machine.threads, .instruction_set = arguments_.machine.isa()};
+        const PotentialOptions options = potential_options(arguments_.machine, arguments_.model_options);
         Potential potential = Potential::load(arguments_.model, options);
         report_.fact("model", "model", arguments_.model);
         report_.fact("structure", "structure", arguments_.structure);
         report_.fact("dtype", "dtype", to_text(options.dtype));
         report_.fact("threads", "threads", Threads(arguments_.machine.threads).count());
+        report_tables(report_, potential);
         report_.fact("seconds_to_ready", "ready after", {seconds_since(start), number(seconds_since(start) * 1e3).text + " ms"});
         add_tables();
         Energies energies;
@@ -212,6 +214,7 @@ void add_run(CLI::App& app, int& status) {
         "Also: finite differences, rotation, permutation, translation (float64), float32 beside float64; exit code 1 if one fails");
     command->add_option("--seed", arguments->seed, "Of the directions and permutations of --check")->capture_default_str();
     add_machine_options(*command, arguments->machine, true, /*peaks=*/false);
+    add_model_options(*command, arguments->model_options);
     command->add_flag("--json", arguments->json, "For machines");
     command->footer(
         "Examples:\n"

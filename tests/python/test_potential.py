@@ -172,6 +172,21 @@ def test_a_copy_is_a_potential_of_its_own() -> None:
         assert made(*aspirin()).energy == pytest.approx(GOLDEN["energy"], abs=1e-9)
 
 
+def test_tables_keep_what_the_tolerance_says() -> None:
+    from clebsch.ase import Calculator
+
+    made = copy.copy(clebsch.Potential(CHECKPOINT, dtype="float64", table_tolerance=1e-12))
+    assert made.table_tolerance == 1e-12
+    assert "grouped by the weights they gather" in made.explain()
+    found = made(*aspirin())
+    assert found.energy == pytest.approx(GOLDEN["energy"], abs=1e-9)
+    assert found.forces == pytest.approx(np.array(GOLDEN["forces"]), abs=1e-9)
+    assert Calculator(CHECKPOINT, table_tolerance=1e-6).potential.table_tolerance == 1e-6
+    for tolerance in (0, -1, 1, float("nan")):
+        with pytest.raises(clebsch.ClebschError, match="table_tolerance: expected a number between 0 and 1"):
+            clebsch.Potential(CHECKPOINT, table_tolerance=tolerance)
+
+
 def test_masks_are_refused(potential: clebsch.Potential) -> None:
     numbers, positions = aspirin()
     with pytest.raises(clebsch.ClebschError, match="^numbers: .*mask"):

@@ -66,6 +66,16 @@ TEST_CASE("linear maps with shared, per-row and species weights, in both layouts
         }
 }
 
+TEST_CASE("rows that gather few matrices are multiplied together, any number of them, wide and narrow") {
+    for (const auto& [from, to] : {std::pair{"12x0e", "89x0e"}, {"16x0e", "64x0e"}, {"3x0e", "5x0e"}, {"37x0e+8x1o", "40x0e+33x1o"}})
+        for (const std::int64_t rows : {1, 2, 5, 23, 70}) {
+            const Polynomial polynomial = linear(from, to, linear_options(Layout::ir_mul, row_of("species")));
+            check_mix(polynomial, rows);
+            check_mix(vjp(polynomial, std::vector<std::string>{"x", "weights"}), rows);
+            check_mix(vjp(polynomial, std::vector<std::string>{"x"}), rows);
+        }
+}
+
 TEST_CASE("a linear map between wide channels fills whole tiles and their remainders") {
     for (const char* irreps : {"128x0e+64x1o", "89x0e+33x1o", "16x0e+1x1o"}) {
         check_mix(linear(irreps, irreps, linear_options(Layout::ir_mul, shared_row())), 37);

@@ -61,6 +61,22 @@ TEST_CASE("run --check passes on a periodic and on an open structure") {
     }
 }
 
+TEST_CASE("run --tables: the same numbers to what the tables keep, the size of the tables, checks pass") {
+    const json computed = json_of({"run", model, data + "aspirin.xyz"});
+    const json tables = json_of({"run", model, data + "aspirin.xyz", "--tables", "--check"});
+    CHECK(!computed.contains("table_pieces"));
+    CHECK(tables.at("table_pieces").get<int>() > 4);
+    CHECK(tables.at("table_error").get<double>() < 1e-7);
+    CHECK(tables.at("passed") == true);
+    CHECK(tables.at("frames")[1].at("energy").get<double>() ==
+          doctest::Approx(computed.at("frames")[1].at("energy").get<double>()).epsilon(1e-7));
+    CHECK(json_of({"run", model, data + "aspirin.xyz", "--table-tolerance", "1e-4"}).at("table_pieces") < tables.at("table_pieces"));
+    CHECK(json_of({"explain", model, "--tables"}).at("schedule").get<std::string>().find("grouped by the weights they gather") !=
+          std::string::npos);
+    check_error({"run", model, data + "aspirin.xyz", "--table-tolerance", "0"}, {"--table-tolerance", "'0'"});
+    check_error({"run", model, data + "aspirin.xyz", "--table-tolerance", "1"}, {"tables: expected a tolerance between 0 and 1, got 1"});
+}
+
 TEST_CASE("run: bad input ends with code 2 and says what was wrong") {
     check_error({"run"}, {"required"});
     check_error({"run", "missing.nqx", data + "aspirin.xyz"}, {"missing.nqx"});

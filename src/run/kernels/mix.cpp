@@ -243,13 +243,42 @@ void pointers_of(const MixRows& from, int components, const Rows<T>& rows, int f
     }
 }
 
+RowGroups groups_in(std::byte* memory, int rows) {
+    RowGroups groups{};
+    groups.matrix = reinterpret_cast<const void**>(memory);
+    groups.first = reinterpret_cast<int*>(memory + std::int64_t(rows) * 8);
+    groups.last = groups.first + rows;
+    groups.next_group = groups.last + rows;
+    groups.next = groups.next_group + rows;
+    groups.bucket = groups.next + rows;
+    return groups;
+}
+
+/// A product with one matrix for the rows of every group.
+template <class T>
+void multiply_gathered(const MixMultiply& m, const Rows<T>& rows, const RowGroups& groups, const T** a, T** c) {
+    for (int g = 0; g < groups.count; ++g) {
+        std::int64_t count = 0;
+        for (int r = groups.first[g]; r >= 0; r = groups.next[r], count += m.components) {
+            pointers_of<T>(m.from, m.components, rows, r, 1, a + count);
+            pointers_of<T>(m.to, m.components, rows, r, 1, c + count);
+        }
+        const T* w = static_cast<const T*>(groups.matrix[groups.first[g]]) + m.weight_offset;
+        if (m.transposed) multiply_group_transposed<T>(a, c, count, m.sources, m.targets, w, T(m.scale), m.store);
+        else multiply_group<T>(a, c, count, m.sources, m.targets, w, T(m.scale), m.store);
+    }
+}
+
 template <class T>
 void run(const MixView& program, const Block<T>& block) {
     const std::int64_t pointers = (std::int64_t(block.rows) * program.most_components + mix_tile_rows);
     const T** a = reinterpret_cast<const T**>(block.scratch);
     T** c = reinterpret_cast<T**>(block.scratch + round_up(pointers * 8));
     T* absorb = reinterpret_cast<T*>(block.scratch + 2 * round_up(pointers * 8));
-    const Rows<T> rows(program, block, block.scratch + 2 * round_up(pointers * 8) + 256);
+    std::byte* const group_memory = block.scratch + 2 * round_up(pointers * 8) + 256;
+    RowGroups groups = groups_in(group_memory, block.rows);
+    int grouped = -1;  // operand whose rows the groups are
+    const Rows<T> rows(program, block, group_memory + mix_group_bytes(block.rows));
     const T* packed = reinterpret_cast<const T*>(block.prepared);
     for (int s = 0; s < program.steps; ++s) {
         const MixStep& step = program.step[s];
@@ -262,6 +291,15 @@ void run(const MixView& program, const Block<T>& block) {
                 pointers_of<T>(m.to, m.components, rows, 0, block.rows, c);
                 multiply_rows<T>(a, c, std::int64_t(block.rows) * m.components, m.sources, m.targets, packed + m.packed_at, T(m.scale),
                                  m.store, absorb);
+                continue;
+            }
+            if (m.gathered) {
+                if (grouped != m.weight) {
+                    for (int r = 0; r < block.rows; ++r) groups.matrix[r] = rows.at(m.weight, r);
+                    group_rows(block.rows, groups);
+                    grouped = m.weight;
+                }
+                multiply_gathered<T>(m, rows, groups, a, c);
                 continue;
             }
             for (int r = 0; r < block.rows; ++r) {

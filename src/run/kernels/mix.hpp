@@ -58,6 +58,7 @@ struct MixMultiply {
     int weight = 0;  ///< operand
     std::int64_t weight_offset = 0;
     bool transposed = false, shared = false, store = false;
+    bool gathered = false;       ///< rows reach the weight through an index: several of a block may have the same
     std::int64_t packed_at = 0;  ///< shared: in elements, where `prepare` put the panels
     double scale = 1;
 };
@@ -104,7 +105,10 @@ CLEBSCH_PER_INSTRUCTION_SET(                                                    
     /// Elements of the panels of one weight of `sources` x `targets`.
     std::int64_t packed_mix_size(std::int64_t sources, std::int64_t targets, int element_size);)
 
-/// Scratch of a block: one area for pointers, one for a row that absorbs padding, and the buffers, each aligned.
+/// Bytes that grouping the rows of a block takes (RowGroups).
+constexpr std::int64_t mix_group_bytes(int rows) { return (std::int64_t{rows} * (8 + 4 * 4) + 64 * 4 + 63) / 64 * 64; }
+
+/// Scratch of a block: one area for pointers, one for a row that absorbs padding, one for groups of rows, and the buffers, each aligned.
 std::int64_t mix_scratch_bytes(const MixView& program, std::int64_t element_size, int rows);
 
 }  // namespace clebsch

@@ -30,6 +30,27 @@ template <class T>
 void multiply_row_transposed(const T* const* a, T* const* c, int components, std::int64_t inner, std::int64_t columns, const T* w, T scale,
                              bool store);
 
+/// The same two with one matrix for several rows, each with one component or more: it passes through the caches once.
+template <class T>
+void multiply_group(const T* const* a, T* const* c, std::int64_t rows, std::int64_t inner, std::int64_t columns, const T* w, T scale,
+                    bool store);
+template <class T>
+void multiply_group_transposed(const T* const* a, T* const* c, std::int64_t rows, std::int64_t inner, std::int64_t columns, const T* w,
+                               T scale, bool store);
+
+/// Rows of a block by the matrix that they gather: lists in the order of their first rows, which does not depend on addresses.
+struct RowGroups {
+    static constexpr int buckets = 64;
+    const void** matrix;  ///< [rows]
+    int* bucket;          ///< [buckets]: a group, or -1
+    int *first, *last;    ///< [groups]: rows
+    int* next_group;      ///< [groups]: of the same bucket, or -1
+    int* next;            ///< [rows]: of the same group, or -1
+    int count;            ///< groups
+};
+/// Fills everything but `matrix`.
+void group_rows(int rows, RowGroups& groups);
+
 /// w[p][s] (+)= scale * sum_m left[m][p] right[m][s]; w row-major rows x columns.
 template <class T>
 void add_outer(const T* const* left, const T* const* right, std::int64_t count, std::int64_t rows, std::int64_t columns, T* w, T scale,
