@@ -124,7 +124,8 @@ TEST_CASE("the rewrite takes out what follows from the length and keeps the rest
 
 TEST_CASE("any number of coefficients, powers beyond the fourth among them, gives the functions") {
     const Model model = nequix_model(read_nequix(checkpoint));
-    for (const auto& [coefficients, tolerance] : {std::pair{3, 1e-2}, {4, 1e-3}, {5, 1e-4}, {8, 1e-6}, {9, 1e-6}, {13, 1e-8}}) {
+    for (const auto& [number, tolerance] : {std::pair{3, 1e-2}, {4, 1e-3}, {5, 1e-4}, {8, 1e-6}, {9, 1e-6}, {13, 1e-8}}) {
+        const int coefficients = number;
         CAPTURE(coefficients);
         const TabulatedModel made = tabulated(model, {.dtype = DType::float64, .tolerance = tolerance, .coefficients = coefficients});
         CHECK(made.report.largest_error <= tolerance);
