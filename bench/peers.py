@@ -65,6 +65,7 @@ def normal(generator: Any, *shape: int) -> Any:
 def convolution(name: str, edges: int, compiled: bool) -> Problem:
     """gather x[sender] + uvu tensor product with per-edge weights + sum at the receiver: us per edge."""
     import clebsch
+    import clebsch.torch
     import numpy as np
     import torch
     from e3nn import o3
@@ -113,6 +114,11 @@ def convolution(name: str, edges: int, compiled: bool) -> Problem:
             "convolution", in_=irreps_in, edge=irreps_edge, out=irreps_out, x_layout=layout, out_layout=layout
         )
         contenders.append(clebsch_contender(layout, operation, {**arrays, **index}, cotangent, {"node": nodes}))
+    layer = clebsch.torch.Convolution(irreps_in, irreps_edge, irreps_out)
+    through_torch = torch_contender(
+        "clebsch.torch, mul_ir", lambda x, y, w: layer(x, y, w, sender, receiver), inputs, torch.from_numpy(cotangent)
+    )
+    contenders.append(through_torch)
     return Problem(f"convolution {name}, {edges} edges", "us per edge", 1e6 / edges, values, gradients, contenders)
 
 

@@ -62,10 +62,10 @@ def __getattr__(name: str) -> Any:
         from . import graph
 
         return getattr(graph, name)
-    if name == "ase":
+    if name in ("ase", "torch"):
         import importlib
 
-        return importlib.import_module(".ase", __name__)
+        return importlib.import_module(f".{name}", __name__)
     if name in ("Potential", "Prediction"):
         from . import potential
 

@@ -4,6 +4,8 @@ import contextlib
 import io
 import re
 import runpy
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -44,3 +46,13 @@ def test_pages_print_what_they_show(page: str, monkeypatch: pytest.MonkeyPatch) 
 def test_an_operation_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "own_operation.py"))
     assert "gradient to a dipole is minus the field" in capsys.readouterr().out
+
+
+def test_torch_is_loaded_when_asked_for() -> None:
+    """And if it is missing, the error says how to get it."""
+    code = "import clebsch, sys; assert 'torch' not in sys.modules; import clebsch.torch"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if find_spec("torch"):
+        assert done.returncode == 0, done.stderr
+    else:
+        assert "ImportError: clebsch.torch needs PyTorch 2.4 or newer: pip install torch" in done.stderr

@@ -1,0 +1,31 @@
+"""Clebsch in PyTorch, on the CPU: operations as functions of tensors and modules with e3nn's arguments and weight order.
+
+Differentiable to any order; whole under `torch.compile(fullgraph=True)`.
+"""
+
+from __future__ import annotations
+
+try:
+    import torch as _torch  # noqa: F401 - only to say what is missing
+except ImportError as error:
+    raise ImportError("clebsch.torch needs PyTorch 2.4 or newer: pip install torch") from error
+
+from .modules import (
+    Convolution,
+    FullyConnectedTensorProduct,
+    Linear,
+    Operation,
+    SphericalHarmonics,
+    SymmetricContraction,
+    TensorProduct,
+)
+
+__all__ = [
+    "Convolution",
+    "FullyConnectedTensorProduct",
+    "Linear",
+    "Operation",
+    "SphericalHarmonics",
+    "SymmetricContraction",
+    "TensorProduct",
+]

@@ -1,0 +1,403 @@
+"""Modules on the one operator. Features have e3nn's layout (mul_ir); weights lie in e3nn's order under e3nn's names."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._library import ClebschError
+from ..irreps import Irreps, wigner_3j
+from ..operation import Operation as Description
+from ..operation import build
+from ._operator import run
+
+
+class Operation(torch.nn.Module):
+    """Any operation on tensors by name: `Operation(clebsch.build(...))(x=..., y=..., weights=...)`.
+
+    Arrays have shape (rows, numbers per row); shared ones may leave out their single row. Sizes of row spaces that no input shows
+    are given as `rows={"node": n}`. One output: a tensor; several: a dict. All arrays of a call have one dtype.
+    """
+
+    def __init__(self, operation: Description | str) -> None:
+        super().__init__()
+        description = Description(operation) if isinstance(operation, str) else operation
+        self.text = description.text
+        self.spaces = description.spaces
+        self.inputs = tuple((operand.name, operand.space) for operand in description.inputs)
+        self.indices = tuple((index.name, index.source) for index in description.indices)
+        self.outputs = tuple(operand.name for operand in description.outputs)
+
+    def forward(self, /, rows: Mapping[str, int] | None = None, **tensors: Tensor) -> Any:
+        known = [name for name, _ in (*self.inputs, *self.indices)]
+        for name in tensors:
+            if name not in known:
+                raise ClebschError(f"no input or index {name!r}; there are {', '.join(known)}")
+        for name in known:
+            if name not in tensors:
+                raise ClebschError(f"{name!r} is missing; given: {', '.join(tensors) or 'none'}")
+        sizes = dict(rows or {})
+        for name, space in (*self.indices, *self.inputs):
+            if space is not None:
+                sizes.setdefault(space, tensors[name].shape[0])
+        for space in self.spaces:
+            if space not in sizes:
+                raise ClebschError(f"rows: the number of rows of space {space!r} follows from no input; give rows={{{space!r}: n}}")
+        arrays = [
+            tensors[name][None] if space is None and tensors[name].dim() == 1 else tensors[name] for name, space in self.inputs
+        ]
+        indices = [tensors[name] for name, _ in self.indices]
+        results = run(self.text, arrays, indices, [sizes[space] for space in self.spaces])
+        return results[0] if len(results) == 1 else dict(zip(self.outputs, results, strict=True))
+
+    def extra_repr(self) -> str:
+        return f"{', '.join(name for name, _ in self.inputs)} -> {', '.join(self.outputs)}"
+
+
+class _OnRows(torch.nn.Module):
+    """An operation of one row space whose rows are all leading dimensions of its inputs, broadcast."""
+
+    def _adopt(self, description: Description) -> None:
+        self.text = description.text
+        self.out_dim = description.outputs[0].row_size
+
+    def _run(self, per_row: Sequence[tuple[str, Tensor, int]], shared: Sequence[Tensor]) -> Tensor:
+        """`per_row`: (name, tensor, numbers per row) in the order of the operation's inputs, before the shared ones."""
+        for name, tensor, dim in per_row:
+            if tensor.dim() == 0 or tensor.shape[-1] != dim:
+                raise ClebschError(f"{name}: expected a last dimension of {dim}, got shape {tuple(tensor.shape)}")
+        leading = torch.broadcast_shapes(*(tensor.shape[:-1] for _, tensor, _ in per_row))
+        count = math.prod(leading)
+        arrays = [tensor.expand(*leading, dim).reshape(count, dim) for _, tensor, dim in per_row]
+        (out,) = run(self.text, [*arrays, *shared], [], [count])
+        return out.reshape(*leading, self.out_dim)
+
+
+class _Weighted(_OnRows):
+    """Weights inside the module, given with every call, or given for every row."""
+
+    internal_weights: bool
+    shared_weights: bool
+    weight: Tensor
+
+    def _decide_weights(self, internal: bool | None, shared: bool | None, has_any: bool) -> None:
+        """e3nn's rules for what was not said."""
+        if shared is False and internal is None:
+            internal = False
+        self.shared_weights = True if shared is None else shared
+        self.internal_weights = self.shared_weights and has_any if internal is None else internal
+        if self.internal_weights and not self.shared_weights:
+            raise ClebschError("internal_weights: weights for every row cannot be parameters of the module")
+
+    def _make_weight(self, name: str, shape: tuple[int, ...], make: Any) -> None:
+        """A parameter, or an empty buffer of the same name as in e3nn."""
+        if self.internal_weights and math.prod(shape) > 0:
+            self.register_parameter(name, torch.nn.Parameter(make(*shape)))
+        else:
+            self.register_buffer(name, torch.Tensor())
+
+    def _make_mask(self, irreps: Irreps, reached: Sequence[int]) -> None:
+        """e3nn's buffer: 1 where an instruction reaches."""
+        mask = [float(i in reached) for i, block in enumerate(irreps) for _ in range(block.dim)]
+        self.register_buffer("output_mask", torch.tensor(mask, dtype=torch.get_default_dtype()))
+
+    def _given(self, name: str, value: Tensor | None, shape: tuple[int, ...]) -> Tensor:
+        """The module's own or the caller's, whose last dimensions are checked and made one."""
+        if value is None:
+            if math.prod(shape) and not self.internal_weights:
+                raise ClebschError(f"{name}: expected one, the module has none inside")
+            value = getattr(self, name)
+            if not math.prod(shape):
+                return value.new_zeros((0,))
+        if tuple(value.shape[value.dim() - len(shape) :]) != shape:
+            raise ClebschError(f"{name}: expected last dimensions {shape}, got shape {tuple(value.shape)}")
+        return value.reshape(*value.shape[: value.dim() - len(shape)], math.prod(shape))
+
+
+class TensorProduct(_Weighted):
+    """e3nn's `o3.TensorProduct`: instructions (i_in1, i_in2, i_out, mode, has_weight[, path_weight])."""
+
+    def __init__(
+        self,
+        irreps_in1: Any,
+        irreps_in2: Any,
+        irreps_out: Any,
+        instructions: Sequence[tuple[Any, ...]],
+        in1_var: Sequence[float] | None = None,
+        in2_var: Sequence[float] | None = None,
+        out_var: Sequence[float] | None = None,
+        irrep_normalization: str | None = None,
+        path_normalization: str | None = None,
+        internal_weights: bool | None = None,
+        shared_weights: bool | None = None,
+        signs: str = "e3nn-0.5",
+    ) -> None:
+        super().__init__()
+        self.irreps_in1, self.irreps_in2, self.irreps_out = Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out)
+        self._decide_weights(internal_weights, shared_weights, any(instruction[4] for instruction in instructions))
+        fields = [
+            ",".join([*map(str, ins[:4]), "weighted" if ins[4] else "plain", *(repr(float(weight)) for weight in ins[5:6])])
+            for ins in instructions
+        ]
+        variances = {"in1_variances": in1_var, "in2_variances": in2_var, "out_variances": out_var}
+        description = build(
+            "tensor_product",
+            in1=self.irreps_in1,
+            in2=self.irreps_in2,
+            out=self.irreps_out,
+            instructions="; ".join(fields),
+            irrep_normalization=irrep_normalization or "component",
+            path_normalization=path_normalization or "element",
+            weights="shared" if self.shared_weights else "per_row",
+            signs=signs,
+            **{key: ",".join(repr(float(value)) for value in values) for key, values in variances.items() if values is not None},
+        )
+        self._adopt(description)
+        self.dims = self.irreps_in1.dim, self.irreps_in2.dim
+        sizes = {operand.name: operand.row_size for operand in description.inputs}
+        self.has_weights = "weights" in sizes
+        self.weight_numel = sizes.get("weights", 0)
+        self._make_weight("weight", (self.weight_numel,), torch.randn)
+        self.signs = signs
+        self._make_mask(self.irreps_out, [ins[2] for ins in instructions if len(ins) < 6 or ins[5] != 0])
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:
+        """e3nn's modules also keep what they were compiled from; of it the couplings' signs are compared with ours."""
+        for key in [key for key in state_dict if key.startswith(f"{prefix}_compiled_main")]:
+            value = state_dict.pop(key)
+            coupling = re.search(r"_w3j_(\d+)_(\d+)_(\d+)$", key)
+            if coupling and value.numel():
+                l1, l2, l3 = map(int, coupling.groups())
+                ours = wigner_3j(l1, l2, l3, 5 if self.signs == "e3nn-0.5" else 4)
+                if float((value.detach().double().cpu().reshape(-1) * torch.from_numpy(ours).reshape(-1)).sum()) < 0:
+                    raise ClebschError(
+                        f"signs: {key} of this state is minus the coupling of {self.signs}: make the module with the other"
+                    )
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
+        per_row = [("x", x, self.dims[0]), ("y", y, self.dims[1])]
+        if not self.has_weights:
+            return self._run(per_row, [])
+        weight = self._given("weight", weight, (self.weight_numel,))
+        if self.shared_weights:
+            return self._run(per_row, [weight.reshape(1, self.weight_numel)])
+        return self._run([*per_row, ("weight", weight, self.weight_numel)], [])
+
+    def extra_repr(self) -> str:
+        return f"{self.irreps_in1} x {self.irreps_in2} -> {self.irreps_out}, {self.weight_numel} weights"
+
+
+class FullyConnectedTensorProduct(TensorProduct):
+    """e3nn's `o3.FullyConnectedTensorProduct`: every allowed triple of blocks, all channels mixed."""
+
+    def __init__(
+        self,
+        irreps_in1: Any,
+        irreps_in2: Any,
+        irreps_out: Any,
+        irrep_normalization: str | None = None,
+        path_normalization: str | None = None,
+        **options: Any,
+    ) -> None:
+        in1, in2, out = Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out)
+        instructions = [
+            (i, j, k, "uvw", True, 1.0)
+            for i, first in enumerate(in1)
+            for j, second in enumerate(in2)
+            for k, third in enumerate(out)
+            if third.ir in Irreps([first.ir]).product([second.ir], keep=[third.ir])
+        ]
+        super().__init__(
+            in1,
+            in2,
+            out,
+            instructions,
+            irrep_normalization=irrep_normalization,
+            path_normalization=path_normalization,
+            **options,
+        )
+
+
+class Linear(_Weighted):
+    """e3nn's `o3.Linear`: channels mixed within equal irreps.
+
+    With f_in and f_out: inputs (..., f_in, dim), outputs (..., f_out, dim).
+    """
+
+    def __init__(
+        self,
+        irreps_in: Any,
+        irreps_out: Any,
+        *,
+        f_in: int | None = None,
+        f_out: int | None = None,
+        internal_weights: bool | None = None,
+        shared_weights: bool | None = None,
+        instructions: Sequence[tuple[int, int]] | None = None,
+        biases: bool | Sequence[bool] = False,
+        path_normalization: str = "element",
+    ) -> None:
+        super().__init__()
+        if (f_in is None) != (f_out is None):
+            raise ClebschError(f"f_in and f_out: expected both or neither, got {f_in} and {f_out}")
+        self.irreps_in, self.irreps_out = Irreps(irreps_in), Irreps(irreps_out)
+        self._decide_weights(internal_weights, shared_weights, True)
+        options: dict[str, Any] = {} if f_in is None else {"f_in": f_in, "f_out": f_out}
+        if instructions is not None:
+            options["instructions"] = "; ".join(f"{i},{j}" for i, j in instructions)
+        chosen = [i for i, bias in enumerate(biases) if bias] if not isinstance(biases, bool) else []
+        options["biases"] = biases if isinstance(biases, bool) else ",".join(map(str, chosen)) if chosen else False
+        description = build(
+            "linear",
+            in_=self.irreps_in,
+            out=self.irreps_out,
+            path_normalization=path_normalization,
+            weights="shared" if self.shared_weights else "per_row",
+            **options,
+        )
+        self._adopt(description)
+        self.dims, self.f_in, self.f_out = (self.irreps_in.dim, self.irreps_out.dim), f_in, f_out
+        sizes = {operand.name: operand.row_size for operand in description.inputs}
+        pairs, outputs = ((), ()) if f_in is None or f_out is None else ((f_in, f_out), (f_out,))
+        self.weight_numel = sizes["weights"] // math.prod(pairs)
+        self.bias_numel = sizes.get("bias", 0) // math.prod(outputs)
+        self._weight_shape, self._bias_shape = (*pairs, self.weight_numel), (*outputs, self.bias_numel)
+        self._make_weight("weight", self._weight_shape, torch.randn)
+        self._make_weight("bias", self._bias_shape, torch.zeros)
+        if instructions is None:
+            equal = [
+                (i, j)
+                for i, first in enumerate(self.irreps_in)
+                for j, second in enumerate(self.irreps_out)
+                if first.ir == second.ir
+            ]
+            instructions = [(i, j) for i, j in equal if self.irreps_in[i].mul and self.irreps_out[j].mul]
+        biased = [i for i, block in enumerate(self.irreps_out) if biases is True and str(block.ir) == "0e"] or chosen
+        self._make_mask(self.irreps_out, [*(j for _, j in instructions), *biased])
+
+    def forward(self, features: Tensor, weight: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+        x, dim = features, self.dims[0]
+        if self.f_in is not None:
+            if x.dim() < 2 or tuple(x.shape[-2:]) != (self.f_in, dim):
+                raise ClebschError(f"features: expected last dimensions {(self.f_in, dim)}, got shape {tuple(x.shape)}")
+            dim *= self.f_in
+            x = x.reshape(*x.shape[:-2], dim)
+        per_row, shared = [("features", x, dim)], []
+        weight = self._given("weight", weight, self._weight_shape)
+        if self.shared_weights:
+            shared.append(weight.reshape(1, math.prod(self._weight_shape)))
+        else:
+            per_row.append(("weight", weight, math.prod(self._weight_shape)))
+        if self.bias_numel:
+            shared.append(self._given("bias", bias, self._bias_shape).reshape(1, math.prod(self._bias_shape)))
+        out = self._run(per_row, shared)
+        return out if self.f_out is None else out.reshape(*out.shape[:-1], self.f_out, self.dims[1])
+
+    def extra_repr(self) -> str:
+        return f"{self.irreps_in} -> {self.irreps_out}, {self.weight_numel} weights"
+
+
+class SphericalHarmonics(_OnRows):
+    """e3nn's `o3.SphericalHarmonics` of vectors (..., 3); the gradient at a vector of length zero is 0."""
+
+    def __init__(self, irreps_out: Any, normalize: bool, normalization: str = "integral", irreps_in: Any = None) -> None:
+        super().__init__()
+        self.irreps_in = Irreps("1o" if irreps_in is None else irreps_in)
+        if self.irreps_in not in (Irreps("1o"), Irreps("1e")):
+            raise ClebschError(f"irreps_in: expected 1o or 1e, got {self.irreps_in}")
+        degrees = [irreps_out] if isinstance(irreps_out, int) else irreps_out
+        if not isinstance(degrees, (str, Irreps)) and all(isinstance(degree, int) for degree in degrees):
+            parity = self.irreps_in[0].ir.p
+            degrees = [(1, (degree, parity**degree)) for degree in degrees]
+        self.irreps_out = Irreps(degrees)
+        self.normalize, self.normalization = normalize, normalization
+        self._adopt(build("spherical_harmonics", irreps=self.irreps_out, normalize=normalize, normalization=normalization))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._run([("x", x, 3)], [])
+
+    def extra_repr(self) -> str:
+        return f"{self.irreps_out}, normalize={self.normalize}, {self.normalization}"
+
+
+class Convolution(torch.nn.Module):
+    """out[receiver] += product(x[sender], edge_attr, weight): what models write as gather, uvu tensor product and scatter.
+
+    `irreps_out` keeps those irreps of the outputs; `self.irreps_out` are the output blocks, one per path, sorted (weight order
+    "by_output": MACE, SevenNet, Nequix; "generation": NequIP). Weights per edge (edges, weight_numel), "shared" or "none".
+    Receivers are in ascending order unless `sorted` is False. Nothing per edge but the inputs is ever in memory.
+    """
+
+    def __init__(
+        self,
+        irreps_in: Any,
+        irreps_edge: Any,
+        irreps_out: Any,
+        weights: str = "per_edge",
+        weight_order: str = "by_output",
+        irrep_normalization: str = "component",
+        path_normalization: str = "element",
+        sorted: bool = True,  # noqa: A002 - the builder's name
+        signs: str = "e3nn-0.5",
+    ) -> None:
+        super().__init__()
+        self.irreps_in, self.irreps_edge = Irreps(irreps_in), Irreps(irreps_edge)
+        description = build(
+            "convolution",
+            in_=self.irreps_in,
+            edge=self.irreps_edge,
+            out=Irreps(irreps_out),
+            weights=weights,
+            weight_order=weight_order,
+            irrep_normalization=irrep_normalization,
+            path_normalization=path_normalization,
+            sorted=sorted,
+            signs=signs,
+        )
+        self.irreps_out = Irreps(description.outputs[0].segments)
+        sizes = {operand.name: operand.row_size for operand in description.inputs}
+        self.weight_numel, self.weights = sizes.get("weights", 0), weights
+        self.operation = Operation(description)
+
+    def forward(self, x: Tensor, edge_attr: Tensor, weight: Tensor | None, sender: Tensor, receiver: Tensor) -> Tensor:
+        tensors = {"x": x, "y": edge_attr, "sender": sender, "receiver": receiver}
+        if self.weights != "none":
+            if weight is None:
+                raise ClebschError("weight: expected one, the module has none inside")
+            tensors["weights"] = weight
+        return self.operation(rows={"node": x.shape[0], "edge": sender.shape[0]}, **tensors)
+
+    def extra_repr(self) -> str:
+        return f"{self.irreps_in} x {self.irreps_edge} -> {self.irreps_out}, {self.weight_numel} weights"
+
+
+class SymmetricContraction(torch.nn.Module):
+    """Powers of features coupled channel by channel, with weights per element (docs/symmetric-contraction.md).
+
+    x: (nodes, irreps_in.dim); species: (nodes,) integers below `num_elements`. `bases`: a basis of one's own as the builder takes
+    it, such as the U tensors of a MACE model; `weight` is then (num_elements, parameters x channels), lowest correlation first.
+    """
+
+    def __init__(
+        self, irreps_in: Any, irreps_out: Any, correlation: int = 3, num_elements: int = 1, bases: str | None = None
+    ) -> None:
+        super().__init__()
+        self.irreps_in, self.irreps_out = Irreps(irreps_in), Irreps(irreps_out)
+        basis: dict[str, Any] = {"correlation": correlation} if bases is None else {"bases": bases}
+        description = build("symmetric_contraction", in_=self.irreps_in, out=self.irreps_out, **basis)
+        sizes = {operand.name: operand.row_size for operand in description.inputs}
+        self.num_elements = num_elements
+        self.weight = torch.nn.Parameter(torch.randn(num_elements, sizes["weights"]))
+        self.operation = Operation(description)
+
+    def forward(self, x: Tensor, species: Tensor) -> Tensor:
+        return self.operation(rows={"node": x.shape[0], "element": self.num_elements}, x=x, weights=self.weight, species=species)
+
+    def extra_repr(self) -> str:
+        return f"{self.irreps_in} -> {self.irreps_out}"

@@ -1,0 +1,349 @@
+"""clebsch.torch beside e3nn 0.6.0: the same state, values and derivatives to third order; gradcheck, opcheck, torch.compile."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import clebsch
+import clebsch.torch as ct
+import e3nn
+import numpy as np
+import pytest
+import torch
+from comparison import MODES
+from e3nn import o3
+
+Tensors = tuple[torch.Tensor, ...]
+
+
+@pytest.fixture(autouse=True)
+def _double() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    e3nn.set_optimization_defaults(jit_mode="eager")
+    yield
+    torch.compiler.reset()
+
+
+def normal(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, requires_grad=True)
+
+
+def mixed_instructions(mode: str) -> tuple[Any, ...]:
+    m1, m2, out = MODES[mode]
+    irreps = (f"{m1}x1o+{m1}x2e", f"{m2}x2e+{m2}x1o", f"{out}x2o+{out}x1e+1x3e")
+    return (*irreps, [(0, 0, 0, mode, True, 0.5), (1, 1, 0, mode, True), (0, 1, 1, mode, True, 2.0)])
+
+
+# name: (our module, e3nn's, inputs); both made with the same arguments.
+MODULES: dict[str, Callable[[], tuple[torch.nn.Module, torch.nn.Module, Tensors]]] = {
+    **{
+        f"tensor product {mode}": lambda mode=mode: (
+            ct.TensorProduct(*mixed_instructions(mode), path_normalization="path"),
+            o3.TensorProduct(*mixed_instructions(mode), path_normalization="path"),
+            (normal(5, MODES[mode][0] * 8), normal(5, MODES[mode][1] * 8)),
+        )
+        for mode in MODES
+    },
+    "tensor product, weights per row": lambda: (
+        ct.TensorProduct("3x1o", "1x1o", "3x1e", [(0, 0, 0, "uvu", True)], [2.0], [3.0], [5.0], "norm", shared_weights=False),
+        o3.TensorProduct("3x1o", "1x1o", "3x1e", [(0, 0, 0, "uvu", True)], [2.0], [3.0], [5.0], "norm", shared_weights=False),
+        (normal(5, 9), normal(5, 3), normal(5, 3)),
+    ),
+    "tensor product without weights": lambda: (
+        ct.TensorProduct("3x1o", "1x1o", "3x1e", [(0, 0, 0, "uvu", False)]),
+        o3.TensorProduct("3x1o", "1x1o", "3x1e", [(0, 0, 0, "uvu", False)]),
+        (normal(5, 9), normal(5, 3)),
+    ),
+    "fully connected": lambda: (
+        ct.FullyConnectedTensorProduct("4x0e+3x1o", "1x0e+1x1o", "5x0e+2x1o+1x1e"),
+        o3.FullyConnectedTensorProduct("4x0e+3x1o", "1x0e+1x1o", "5x0e+2x1o+1x1e"),
+        (normal(5, 13), normal(5, 4)),
+    ),
+    "fully connected, one weight argument": lambda: (
+        ct.FullyConnectedTensorProduct("4x0e+3x1o", "1x0e+1x1o", "5x0e+2x1o", "norm", "path", internal_weights=False),
+        o3.FullyConnectedTensorProduct("4x0e+3x1o", "1x0e+1x1o", "5x0e+2x1o", "norm", "path", internal_weights=False),
+        (normal(5, 13), normal(5, 4), normal(49)),
+    ),
+    "broadcast": lambda: (
+        ct.FullyConnectedTensorProduct("4x0e+3x1o", "1x0e+1x1o", "5x0e+2x1o"),
+        o3.FullyConnectedTensorProduct("4x0e+3x1o", "1x0e+1x1o", "5x0e+2x1o"),
+        (normal(2, 1, 13), normal(3, 4)),
+    ),
+    "one row": lambda: (
+        ct.FullyConnectedTensorProduct("4x0e+3x1o", "1x0e+1x1o", "5x0e+2x1o"),
+        o3.FullyConnectedTensorProduct("4x0e+3x1o", "1x0e+1x1o", "5x0e+2x1o"),
+        (normal(13), normal(4)),
+    ),
+    "linear": lambda: (
+        ct.Linear("4x0e+2x1o+3x0e", "5x0e+2x1o"),
+        o3.Linear("4x0e+2x1o+3x0e", "5x0e+2x1o"),
+        (normal(2, 3, 13),),
+    ),
+    "linear, biases": lambda: (
+        ct.Linear("4x0e+2x1o", "5x0e+2x1o+1x0e", biases=[False, False, True], path_normalization="path"),
+        o3.Linear("4x0e+2x1o", "5x0e+2x1o+1x0e", biases=[False, False, True], path_normalization="path"),
+        (normal(5, 10),),
+    ),
+    "linear, several inputs and outputs": lambda: (
+        ct.Linear("4x0e+2x1o", "5x0e+2x1o", f_in=2, f_out=3, biases=True),
+        o3.Linear("4x0e+2x1o", "5x0e+2x1o", f_in=2, f_out=3, biases=True),
+        (normal(5, 2, 10),),
+    ),
+    "linear, weights per row": lambda: (
+        ct.Linear("4x0e+2x1o", "5x0e+2x1o", instructions=[(0, 0)], shared_weights=False),
+        o3.Linear("4x0e+2x1o", "5x0e+2x1o", instructions=[(0, 0)], shared_weights=False),
+        (normal(5, 10), normal(5, 20)),
+    ),
+    "harmonics": lambda: (
+        ct.SphericalHarmonics("0e+1o+2e+3o", True, "component"),
+        o3.SphericalHarmonics("0e+1o+2e+3o", True, "component"),
+        (normal(2, 3, 3),),
+    ),
+    "harmonics by degree": lambda: (ct.SphericalHarmonics([0, 2], False), o3.SphericalHarmonics([0, 2], False), (normal(5, 3),)),
+}
+
+
+def derivatives(module: torch.nn.Module, inputs: Tensors, order: int) -> list[torch.Tensor]:
+    """Values, then gradients of a random combination of the last ones, to inputs and parameters, `order` times."""
+    generator = torch.Generator().manual_seed(1)
+    leaves = [*inputs, *(parameter for parameter in module.parameters())]
+    found = [module(*inputs)]
+    last = found
+    for _ in range(order):
+        total = sum((torch.randn(value.shape, generator=generator) * value).sum() for value in last)
+        if total.requires_grad:
+            last = list(torch.autograd.grad(total, leaves, create_graph=True, allow_unused=True, materialize_grads=True))
+        else:
+            last = [torch.zeros_like(leaf) for leaf in leaves]
+        found += last
+    return found
+
+
+@pytest.mark.parametrize("case", MODULES)
+def test_modules_take_e3nns_state_and_agree_to_third_order(case: str) -> None:
+    ours, theirs, inputs = MODULES[case]()
+    for parameter in theirs.parameters():
+        torch.nn.init.normal_(parameter)  # biases too
+    ours.load_state_dict(theirs.state_dict())
+    assert str(ours.irreps_out) == str(theirs.irreps_out)
+    assert getattr(ours, "weight_numel", 0) == getattr(theirs, "weight_numel", 0)
+    found, expected = derivatives(ours, inputs, 3), derivatives(theirs, inputs, 3)
+    assert len(found) == len(expected)
+    for value, wanted in zip(found, expected, strict=True):
+        assert value.shape == wanted.shape
+        assert torch.linalg.norm(value - wanted) <= 1e-12 * torch.linalg.norm(wanted)
+
+
+def test_a_state_with_other_signs_is_refused() -> None:
+    product = ("2x1o", "1x2e", "2x2o", [(0, 0, 0, "uvu", True)])
+    state = o3.TensorProduct(*product).state_dict()
+    assert any("_w3j_1_2_2" in key for key in state)
+    with pytest.raises(clebsch.ClebschError, match="^signs: .*_w3j_1_2_2 .*e3nn-0.4"):
+        ct.TensorProduct(*product, signs="e3nn-0.4").load_state_dict(state)
+
+
+def convolution() -> tuple[torch.nn.Module, Tensors]:
+    module = ct.Convolution("2x0e+1x1o", "0e+1o", "0e+1o")
+    sender, receiver = torch.tensor([0, 2, 1, 0, 2]), torch.tensor([0, 0, 1, 3, 3])
+    return module, (normal(4, 5), normal(5, 4), normal(5, module.weight_numel), sender, receiver)
+
+
+def contraction() -> tuple[torch.nn.Module, Tensors]:
+    return ct.SymmetricContraction("2x0e+2x1o", "2x0e+2x1o", 2, 3), (normal(4, 8), torch.tensor([0, 2, 1, 2]))
+
+
+OWN = {"convolution": convolution, "symmetric contraction": contraction}
+
+
+@pytest.mark.parametrize("case", ["fully connected", "linear, biases", "harmonics", "tensor product u<vw", *OWN])
+def test_gradients_are_those_of_finite_differences(case: str) -> None:
+    module, inputs = OWN[case]() if case in OWN else MODULES[case]()[::2]
+    names = [name for name, _ in module.named_parameters()]
+
+    def function(*tensors: torch.Tensor) -> torch.Tensor:
+        weights = dict(zip(names, tensors[len(inputs) :], strict=True))
+        return torch.func.functional_call(module, weights, tensors[: len(inputs)])
+
+    everything = (*inputs, *module.parameters())
+    assert torch.autograd.gradcheck(function, everything)
+    assert torch.autograd.gradgradcheck(function, everything)
+
+
+def test_a_convolution_is_gather_product_and_scatter() -> None:
+    module, (x, y, weights, sender, receiver) = convolution()
+    product = o3.TensorProduct(
+        "2x0e+1x1o",
+        "0e+1o",
+        str(module.irreps_out),
+        [(0, 0, 0, "uvu", True), (1, 1, 1, "uvu", True), (0, 1, 2, "uvu", True), (1, 0, 3, "uvu", True)],
+        shared_weights=False,
+    )
+    expected = torch.zeros(4, product.irreps_out.dim).index_add(0, receiver, product(x[sender], y, weights))
+    torch.testing.assert_close(module(x, y, weights, sender, receiver), expected, rtol=1e-13, atol=1e-13)
+
+
+def test_the_operator_passes_torchs_own_checks() -> None:
+    module, inputs = convolution()
+    arguments = (module.operation.text, list(inputs[:3]), list(inputs[3:]), [5, 4])
+    spaces = module.operation.spaces
+    arguments = (*arguments[:3], [{"edge": 5, "node": 4}[space] for space in spaces])
+    torch.library.opcheck(torch.ops.clebsch.run.default, arguments)
+
+
+class Layer(torch.nn.Module):
+    """A message-passing layer on edge vectors, with everything that has a module here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.harmonics = ct.SphericalHarmonics("0e+1o+2e", True, "component")
+        self.up = ct.Linear("4x0e+2x1o", "4x0e+2x1o")
+        self.convolution = ct.Convolution("4x0e+2x1o", "0e+1o+2e", "0e+1o")
+        self.radial = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.SiLU(), torch.nn.Linear(8, self.convolution.weight_numel))
+        self.down = ct.Linear(self.convolution.irreps_out, "4x0e+4x1o")
+        self.contraction = ct.SymmetricContraction("4x0e+4x1o", "4x0e", 3, 2)
+        self.skip = ct.FullyConnectedTensorProduct("4x0e", "2x0e", "1x0e")
+
+    def forward(self, x: torch.Tensor, vectors: torch.Tensor, sender: torch.Tensor, receiver: torch.Tensor) -> torch.Tensor:
+        species = torch.arange(x.shape[0], device=x.device) % 2
+        x = self.convolution(self.up(x), self.harmonics(vectors), self.radial(vectors**2), sender, receiver)
+        x = self.contraction(self.down(x), species)
+        return self.skip(x, torch.nn.functional.one_hot(species, 2).to(x.dtype)).sum()
+
+
+def graph(nodes: int, edges: int) -> Tensors:
+    return torch.randn(nodes, 10), normal(edges, 3), torch.randint(0, nodes, (edges,)), torch.randint(0, nodes, (edges,)).sort()[0]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_a_layer_compiles_whole_and_once_for_all_sizes(backend: str) -> None:
+    layer = Layer()
+    compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend=backend)
+    for i, (nodes, edges) in enumerate([(5, 12), (7, 20), (9, 31)]):
+        inputs = graph(nodes, edges)
+        with torch._dynamo.config.patch(error_on_recompile=i > 0):
+            energy = compiled(*inputs)
+            found = torch.autograd.grad(energy, [inputs[1], *layer.parameters()])
+        expected = layer(*inputs)
+        torch.testing.assert_close(energy, expected)
+        for gradient, wanted in zip(found, torch.autograd.grad(expected, [inputs[1], *layer.parameters()]), strict=True):
+            torch.testing.assert_close(gradient, wanted)
+
+
+def test_training_on_forces_reaches_every_weight() -> None:
+    """The gradient of a force is a second derivative: against finite differences along a direction."""
+    layer, inputs = Layer(), graph(5, 12)
+
+    def loss() -> torch.Tensor:
+        (force,) = torch.autograd.grad(layer(*inputs), inputs[1], create_graph=True)
+        return (force**2).sum()
+
+    gradients = torch.autograd.grad(loss(), list(layer.parameters()), allow_unused=True, materialize_grads=True)
+    direction = [torch.randn_like(parameter) for parameter in layer.parameters()]
+    slope, step, values = sum((g * d).sum() for g, d in zip(gradients, direction, strict=True)), 1e-5, []
+    for sign in (1, -2, 1):  # forward, back past the start, and home again
+        with torch.no_grad():
+            for parameter, along in zip(layer.parameters(), direction, strict=True):
+                parameter += sign * step * along
+        values.append(loss().item())
+    assert (values[0] - values[1]) / (2 * step) == pytest.approx(slope.item(), rel=1e-6)
+
+
+def test_copies_files_and_dtypes() -> None:
+    layer, inputs = Layer(), graph(5, 12)
+    expected = layer(*inputs)
+    assert torch.equal(copy.deepcopy(layer)(*inputs), expected)
+    assert torch.equal(pickle.loads(pickle.dumps(layer))(*inputs), expected)
+    file = io.BytesIO()
+    torch.save(layer.state_dict(), file)
+    file.seek(0)
+    other = Layer()
+    other.load_state_dict(torch.load(file))
+    assert torch.equal(other(*inputs), expected)
+    single = layer.float()(*(tensor.float() if tensor.is_floating_point() else tensor for tensor in inputs))
+    assert single.dtype == torch.float32
+    assert single.item() == pytest.approx(expected.item(), rel=1e-4)
+
+
+def test_rows_apart_expanded_and_sliced() -> None:
+    module, (x, y, weights, sender, receiver) = convolution()
+    expected = module(x, y, weights, sender, receiver)
+    wide = torch.zeros(4, 9)
+    wide[:, 2:7] = x.detach()
+    assert torch.equal(module(wide[:, 2:7], y, weights, sender, receiver), expected)
+    assert torch.equal(module(x.detach().t().contiguous().t(), y, weights, sender, receiver), expected)
+    same = y.detach()[:1].expand(5, 4)
+    assert torch.equal(module(x, same, weights, sender, receiver), module(x, same.contiguous(), weights, sender, receiver))
+    apart = torch.stack([sender, sender], 1)[:, 0]
+    assert torch.equal(module(x, y, weights, apart.int(), receiver.int()), expected)
+
+
+def test_any_operation_by_name() -> None:
+    operation = clebsch.build("gate", scalars="4x0e", scalar_functions="silu", gates="2x0e", gate_functions="sigmoid", gated="2x1o")
+    x = normal(5, 12)
+    found = ct.Operation(operation)(x=x)
+    np.testing.assert_allclose(found.detach().numpy(), operation(x=x.detach().numpy()))
+    gradient = ct.Operation(clebsch.build("linear", in_="2x0e", out="3x0e").vjp("x", "weights"))
+    results = gradient(x=torch.ones(4, 2), weights=torch.ones(6), out_cotangent=torch.ones(4, 3))
+    assert {name: tuple(value.shape) for name, value in results.items()} == {"x_gradient": (4, 2), "weights_gradient": (1, 6)}
+    half = ct.Operation(operation)(x=x.to(torch.bfloat16))
+    assert half.dtype == torch.bfloat16
+    assert torch.linalg.norm(half - found) < 1e-2 * torch.linalg.norm(found)
+
+
+def test_no_edges() -> None:
+    module, (x, _, _, _, _) = convolution()
+    nothing = torch.zeros(0, dtype=torch.int64)
+    out = module(x, torch.zeros(0, 4), torch.zeros(0, module.weight_numel), nothing, nothing)
+    assert not out.any()
+    assert not torch.autograd.grad(out.sum(), x)[0].any()
+
+
+MISTAKES: dict[str, tuple[Callable[..., Any], str]] = {
+    "width": (lambda m, x, y, w, s, r: m(x[:, 1:], y, w, s, r), r"^x: expected shape \(4, 5\) .*got \(4, 4\)"),
+    "rows": (lambda m, x, y, w, s, r: m(x, y[1:], w, s, r), "^y: expected shape"),
+    "dtype": (lambda m, x, y, w, s, r: m(x, y, w.float(), s, r), "^weights: expected torch.float64 as x, got torch.float32"),
+    "integers": (lambda m, x, y, w, s, r: m(x.long(), y, w, s, r), "^x: expected float32"),
+    "index dtype": (lambda m, x, y, w, s, r: m(x, y, w, s.double(), r), "^sender: expected int32 or int64"),
+    "index out of range": (lambda m, x, y, w, s, r: m(x, y, w, s + 9, r), "sender"),
+    "unsorted": (lambda m, x, y, w, s, r: m(x, y, w, s, r.flip(0)), "receiver"),
+    "no weights": (lambda m, x, y, w, s, r: m(x, y, None, s, r), "^weight: expected one"),
+    "unknown name": (lambda m, x, y, w, s, r: m.operation(x=x, z=y), "^no input or index 'z'"),
+    "missing": (lambda m, x, y, w, s, r: m.operation(x=x), "^'y' is missing"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistakes_name_the_operand(case: str) -> None:
+    call, message = MISTAKES[case]
+    module, inputs = convolution()
+    with torch.no_grad(), pytest.raises(clebsch.ClebschError, match=message):
+        call(module, *inputs)
+
+
+def test_mistakes_of_modules() -> None:
+    with pytest.raises(clebsch.ClebschError, match="internal_weights"):
+        ct.Linear("1x0e", "1x0e", internal_weights=True, shared_weights=False)
+    with pytest.raises(clebsch.ClebschError, match="f_in"):
+        ct.Linear("1x0e", "1x0e", f_in=2)
+    with pytest.raises(clebsch.ClebschError, match="^features: expected a last dimension of 5"):
+        ct.Linear("2x0e+1x1o", "1x0e")(torch.zeros(3, 4))
+    with pytest.raises(clebsch.ClebschError, match="^weight: expected last dimensions"):
+        ct.Linear("2x0e", "1x0e", internal_weights=False)(torch.zeros(3, 2), torch.zeros(3))
+    with pytest.raises(clebsch.ClebschError, match="irreps_in"):
+        ct.SphericalHarmonics("0e", True, irreps_in="2e")
+
+
+def test_the_page_runs() -> None:
+    torch.set_default_dtype(torch.float32)
+    page = (Path(__file__).resolve().parents[2] / "docs" / "pytorch.md").read_text()
+    names: dict[str, object] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL):
+        exec(compile(block, "docs/pytorch.md", "exec"), names)  # noqa: S102
+    assert "after" in names
