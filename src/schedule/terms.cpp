@@ -190,8 +190,8 @@ struct Value {
 
 /// Distinct operands among which rows are chosen; beyond that the polynomial is summed as it is.
 constexpr std::size_t most_split = 6;
-/// Ways to split are compared on this many terms, those of the first outputs: what suits them suits the others, and the count of a symmetric
-/// contraction of high correlation is in the millions.
+/// Ways to split are compared on this many terms, those of the first outputs: what suits them suits the others, and the count of a
+/// symmetric contraction of high correlation is in the millions.
 constexpr std::size_t most_compared = 20'000;
 
 /// Turns matrices into steps. Slots of scalars and tiles beyond the inputs are the steps' results, in order.
@@ -493,7 +493,7 @@ PackedGroup pack(const Polynomial& polynomial, const Problem& problem, const Ove
 
 class TermsKernel final : public Kernel {
  public:
-    TermsKernel(const KernelRequest& request, std::vector<Problem> problems) : isa_(request.isa) {
+    TermsKernel(const KernelRequest& request, const std::vector<Problem>& problems) : isa_(request.isa) {
         find_overwritten(*request.polynomial, problems);
         for (const Problem& problem : problems) {
             paths_.insert(paths_.end(), problem.paths.begin(), problem.paths.end());
@@ -596,8 +596,9 @@ std::unique_ptr<Kernel> make_terms_kernel(const KernelRequest& request, std::vec
     }
     if (taken.empty()) return nullptr;
     std::vector<Problem> problems;
+    problems.reserve(builders.size());
     for (auto& [channels, builder] : builders) problems.push_back(builder.take());
-    return std::make_unique<TermsKernel>(request, std::move(problems));
+    return std::make_unique<TermsKernel>(request, problems);
 }
 
 }  // namespace clebsch

@@ -13,6 +13,9 @@ inline int repetitions(int usual) {
     return text == nullptr ? usual : std::atoi(text);
 }
 
+/// Of a table of cases that takes seconds, slow builds meet one in `part`.
+inline int one_in(int part) { return std::getenv("CLEBSCH_TEST_REPETITIONS") == nullptr ? 1 : part; }
+
 inline std::uint64_t first_seed(std::uint64_t usual) {
     const char* text = std::getenv("CLEBSCH_TEST_SEED");
     return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
