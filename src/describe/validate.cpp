@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "describe/polynomial.hpp"
 
 namespace clebsch {
@@ -89,7 +90,7 @@ class PathCheck {
 
     void run() const {
         if (path_.factors.empty()) fail(where() + "expected an output factor, got no factors");
-        if (!std::isfinite(path_.scale)) fail(where() + "expected a finite scale, got " + std::to_string(path_.scale));
+        if (!std::isfinite(path_.scale)) fail(where() + "expected a finite scale, got " + number_text(path_.scale));
         check_extents();
         std::vector<int> factor_of_axis(path_.coefficients.rank(), -1);
         bool used[26] = {};

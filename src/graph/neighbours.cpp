@@ -234,7 +234,7 @@ void add_structure(const Structure& structure, const std::string& name, const Ne
                                                 std::to_string(options.edge_limit) + " edges");
     };
     if (!(candidates <= 6.5 * room + 1e6))
-        refuse("about " + std::to_string(candidates / 6.5) + " edges or images of a very flat or skewed cell");
+        refuse("about " + number_text(std::round(candidates / 6.5)) + " edges or images of a very flat or skewed cell");
     const VesinPairs pairs = periodic_pairs(structure, box, occupied, search);
 
     std::vector<std::int64_t> receivers;

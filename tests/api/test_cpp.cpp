@@ -369,6 +369,28 @@ TEST_CASE("a potential: forces are minus the energy's differences; one handle se
     CHECK_THROWS_AS(clebsch::Potential("/nonexistent.nqx"), clebsch::Failure);
 }
 
+TEST_CASE("a batch of structures: edges stay within each, energies are those of each alone") {
+    const Silicon silicon;
+    std::vector<double> positions = silicon.positions, cells = silicon.cell;
+    positions.insert(positions.end(), silicon.positions.begin(), silicon.positions.end());
+    for (std::size_t i = 24; i < 48; ++i) positions[i] += 0.03 * std::cos(static_cast<double>(i));
+    cells.insert(cells.end(), silicon.cell.begin(), silicon.cell.end());
+    std::vector<std::int64_t> structure(16, 0);
+    std::fill(structure.begin() + 8, structure.end(), 1);
+    const std::vector<int> periodic(6, 1), atomic_numbers(16, 14);
+    const clebsch::Structures batch{.positions = positions, .cells = cells, .periodic = periodic, .structure = structure, .count = 2};
+    const clebsch::Graph graph(batch, 3.0);
+    CHECK(graph.nodes() == 16);
+    for (std::int64_t e = 0; e < graph.edges(); ++e)
+        CHECK((graph.sender()[static_cast<std::size_t>(e)] < 8) == (graph.receiver()[static_cast<std::size_t>(e)] < 8));
+    const clebsch::Potential potential(checkpoint, {.dtype = CLEBSCH_FLOAT64});
+    const clebsch::Energies both = potential.evaluate(batch, atomic_numbers);
+    CHECK(both.energy[0] == doctest::Approx(potential.evaluate(silicon.structures(), silicon.atomic_numbers).energy[0]).epsilon(1e-12));
+    CHECK(both.energy[1] != doctest::Approx(both.energy[0]).epsilon(1e-9));
+    CHECK_THROWS_WITH_AS(clebsch::Graph({.positions = positions, .cells = cells, .structure = structure, .count = 3}, 3.0),
+                         "clebsch: cells: expected 3 x 9 numbers, got 18", std::invalid_argument);
+}
+
 TEST_CASE("several threads launch one plan and build operations at once") {
     const auto conv = clebsch::Operation::build("convolution", convolution_options);
     const clebsch::Plan plan(conv, CLEBSCH_FLOAT64);

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "describe/operations/text_fields.hpp"
 
 namespace clebsch {
@@ -150,7 +151,7 @@ class ProductOfSegments {
         for (double value : variances)
             if (!(value >= 0) || !std::isfinite(value))
                 fail(std::string("tensor product: expected variances of the ") + which + " operand that are finite and not negative, got " +
-                     std::to_string(value));
+                     number_text(value));
     }
 
     void check(std::size_t number) const {
@@ -164,7 +165,7 @@ class ProductOfSegments {
         in_range("second input", i.in2, in2_.size());
         in_range("output", i.out, out_.size());
         if (!(i.path_weight >= 0) || !std::isfinite(i.path_weight))
-            fail(where + "expected a path weight that is finite and not negative, got " + std::to_string(i.path_weight));
+            fail(where + "expected a path weight that is finite and not negative, got " + number_text(i.path_weight));
 
         const Multiplicities m = multiplicities(i);
         const std::string shapes = describe(in1(i)) + " x " + describe(in2(i)) + " -> " + describe(out(i)) + " in mode " + to_text(i.mode);
