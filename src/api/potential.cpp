@@ -62,7 +62,7 @@ clebsch_status clebsch_potential_explain(const clebsch_potential* potential, cha
     return guarded([&] {
         require(potential, "potential");
         require(text, "text");
-        *text = api::copy_text(potential->value.plan().explain());
+        *text = api::copy_text(potential->value.explain());
     });
 }
 

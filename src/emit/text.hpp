@@ -38,5 +38,7 @@ std::string argument_name(const GpuProblem& problem, const KernelArgument& argum
 std::string_view device_preamble();
 /// The frame of stream kernels (skeletons/stream.cuh).
 std::string_view stream_preamble();
+/// Tiles of matrix products (skeletons/matrix.cuh).
+std::string_view matrix_preamble();
 
 }  // namespace clebsch

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "model/force_field.hpp"
 #include "model/model.hpp"
@@ -18,6 +19,14 @@ struct PotentialOptions {
     std::optional<InstructionSet> instruction_set = {};  ///< default: default_instruction_set()
     /// Radial networks are read from tables of this tolerance (TableOptions; 0: its default) instead of computed.
     std::optional<double> table_tolerance = {};
+    /// The number of the GPU that computes; absent: the processor does. On a GPU the last bits differ from call to call.
+    std::optional<int> gpu = {};
+};
+
+/// What one step of a model's programs took.
+struct StepTime {
+    std::string step;
+    double milliseconds = 0;
 };
 
 /// A model of any architecture, its program and that of its derivative planned once. Memory grows with the largest call and is kept.
@@ -41,8 +50,10 @@ class Potential final : public ForceField {
 
     const Model& model() const;  ///< as it runs: with tables where it has some
     const std::optional<TableReport>& tables() const;
-    const ProgramPlan& plan() const;                                            ///< of with_gradient(model())
-    std::size_t workspace_bytes() const;                                        ///< memory kept for intermediates
+    const ProgramPlan& plan() const;      ///< of with_gradient(model()); throws Error(unsupported) on a GPU
+    std::string explain() const;          ///< of the same, wherever it runs
+    std::vector<StepTime> time_steps();   ///< the last evaluation again, step by step; empty where the processor runs it
+    std::size_t workspace_bytes() const;  ///< memory kept for intermediates (on a GPU: for all arrays)
     std::size_t workspace_bytes(std::int64_t atoms, std::int64_t edges) const;  ///< what a call of this size needs
 
  private:

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "describe/harmonics_chain.hpp"
+#include "run/program_arguments.hpp"
 #include "run/program_memory.hpp"
 #include "run/program_step.hpp"
 #include "run/realigned.hpp"
@@ -37,17 +38,11 @@ std::vector<std::string> row_spaces(const Program& program) {
     return spaces;
 }
 
-struct ProgramPlan::Data {
-    Program given;
+struct ProgramPlan::Data : ProgramArguments {
+    using ProgramArguments::ProgramArguments;
     Program program;  ///< what runs: simplified, with copies of arrays of other types
-    std::vector<std::string> spaces;
-    std::vector<DType> dtypes;  ///< of the arguments
-    DType compute = DType::float32;
     InstructionSet isa{};
-    std::vector<Operand> arguments;  ///< inputs, then outputs, for messages and checks
-    std::vector<int> argument_spaces;
     std::vector<int> argument_values;  ///< positions in program.values
-    std::vector<int> index_from, index_to;
     std::vector<StepGroup> groups;
     std::vector<std::string> group_texts;  ///< for explain: what is computed again
     std::string kept_text;
@@ -56,18 +51,6 @@ struct ProgramPlan::Data {
 
     std::size_t table_bytes() const {
         return round_up(program.values.size() * sizeof(Buffer), 64) + round_up(memory.peak_bytes.size() * sizeof(std::size_t), 64);
-    }
-
-    void check_rows(std::span<const std::int64_t> rows) const {
-        if (rows.size() != spaces.size()) {
-            std::string names;
-            for (const std::string& space : spaces) names += (names.empty() ? "" : ", ") + space;
-            fail("expected a number of rows for each of the " + std::to_string(spaces.size()) + " row spaces (" + names + "), got " +
-                 std::to_string(rows.size()));
-        }
-        for (std::size_t s = 0; s < rows.size(); ++s)
-            if (rows[s] < 0)
-                fail("row space " + named(spaces[s]) + ": expected a number of rows of at least 0, got " + std::to_string(rows[s]));
     }
 
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const {
@@ -79,24 +62,6 @@ struct ProgramPlan::Data {
             sum > (std::size_t{1} << 63))
             fail("the workspace of the program exceeds 2^63 bytes for this number of rows");
         return sum;
-    }
-
-    void check(const Call& call) const {
-        check_rows(call.rows);
-        if (call.buffers.size() != arguments.size())
-            fail("expected " + std::to_string(given.inputs.size()) + " inputs and " + std::to_string(given.outputs.size()) +
-                 " outputs, got " + std::to_string(call.buffers.size()) + " buffers");
-        if (call.indices.size() != given.indices.size())
-            fail("expected " + std::to_string(given.indices.size()) + " index arrays, got " + std::to_string(call.indices.size()));
-        for (std::size_t i = 0; i < arguments.size(); ++i)
-            check_buffer(arguments[i], call.buffers[i], dtypes[i], argument_spaces[i] < 0 ? 1 : call.rows[at(argument_spaces[i])]);
-        for (std::size_t i = given.inputs.size(); i < arguments.size(); ++i)
-            for (std::size_t k = 0; k < i; ++k)
-                if (share_memory(arguments[i], call.buffers[i], arguments[k], call.buffers[k]))
-                    fail("operand " + named(arguments[i].name) + ": an output may share no memory with other operands, it overlaps " +
-                         named(arguments[k].name));
-        for (std::size_t i = 0; i < given.indices.size(); ++i)
-            check_index(given.indices[i], call.indices[i], call.rows[at(index_from[i])], call.rows[at(index_to[i])], !call.indices_checked);
     }
 
     /// A launch whose call and workspace have been checked.
@@ -137,46 +102,22 @@ struct ProgramPlan::Data {
 
 namespace {
 
-/// Functions and tapes want arrays of the compute type: adds a copy for every argument that one of them touches and that is stored
-/// otherwise, and lets all nodes use it. Returns pairs (argument, copy).
-std::vector<std::pair<int, int>> add_copies(Program& program, const std::vector<std::vector<NodeGroup>>& tiles, std::vector<DType>& dtypes,
-                                            DType compute) {
-    std::vector<int> copy(program.values.size(), -1);
-    std::vector<std::pair<int, int>> pairs;
-    const auto need = [&](int value) {
-        if (dtypes[at(value)] == compute || copy[at(value)] >= 0) return;
-        copy[at(value)] = static_cast<int>(program.values.size());
-        pairs.emplace_back(value, copy[at(value)]);
-        Value other = program.values[at(value)];
-        other.name += std::string("_as_") + to_text(compute);
-        program.values.push_back(std::move(other));
-        dtypes.push_back(compute);
-    };
+/// Functions and tapes want arrays of the compute type.
+std::vector<bool> wants_compute_type(const Program& program, const std::vector<std::vector<NodeGroup>>& tiles) {
+    std::vector<bool> needed(program.values.size(), false);
     for (const std::vector<NodeGroup>& tile : tiles) {
         for (const NodeGroup& group : tile) {
             for (const int n : group.nodes) {
                 const Node& node = program.nodes[at(n)];
                 if (const auto* function = std::get_if<FunctionNode>(&node)) {
-                    need(function->input);
-                    need(function->output);
+                    needed[at(function->input)] = needed[at(function->output)] = true;
                 } else if (group.lanes) {
-                    for (const int value : std::get<PolynomialNode>(node).arguments) need(value);
+                    for (const int value : std::get<PolynomialNode>(node).arguments) needed[at(value)] = true;
                 }
             }
         }
     }
-    const auto use = [&](int& value) {
-        if (at(value) < copy.size() && copy[at(value)] >= 0) value = copy[at(value)];
-    };
-    for (Node& node : program.nodes) {
-        if (auto* function = std::get_if<FunctionNode>(&node)) {
-            use(function->input);
-            use(function->output);
-        } else {
-            for (int& value : std::get<PolynomialNode>(node).arguments) use(value);
-        }
-    }
-    return pairs;
+    return needed;
 }
 
 }  // namespace
@@ -262,22 +203,10 @@ void ProgramPlan::Data::explain_values(const TiledProgram& tiled) {
 
 ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) {
     validate(program);
-    auto data = std::make_unique<Data>();
-    data->given = program;
+    auto data = std::make_unique<Data>(program, options.dtypes, options.compute);
     data->program = simplified(with_harmonic_chains(program));
-    data->spaces = row_spaces(program);
     data->isa = options.instruction_set.value_or(default_instruction_set());
     require_available(data->isa);
-
-    const std::size_t inputs = program.inputs.size(), count = inputs + program.outputs.size();
-    data->dtypes = options.dtypes.empty() ? std::vector<DType>(count, DType::float32) : options.dtypes;
-    if (data->dtypes.size() != count)
-        fail("expected one dtype for each of " + std::to_string(inputs) + " inputs and " + std::to_string(count - inputs) +
-             " outputs, got " + std::to_string(data->dtypes.size()));
-    const bool all_double = count > 0 && std::ranges::all_of(data->dtypes, [](DType dtype) { return dtype == DType::float64; });
-    data->compute = options.compute.value_or(all_double ? DType::float64 : DType::float32);
-    if (data->compute != DType::float32 && data->compute != DType::float64)
-        fail(std::string("expected float32 or float64 as the compute type, got ") + to_text(data->compute));
 
     const bool fuse = options.fuse && options.family.empty();
     TiledProgram tiled = tile_program(fuse ? with_partial_sums(data->program) : data->program, fuse);
@@ -289,24 +218,13 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
                         .isa = data->isa,
                         .family = options.family};
     request.dtypes.assign(data->program.values.size(), data->compute);
-    for (std::size_t i = 0; i < count; ++i) {
-        const int value = i < inputs ? data->program.inputs[i] : data->program.outputs[i - inputs];
-        const Value& argument = data->program.values[at(value)];
-        if (size_of(data->dtypes[i]) == 0)
-            fail("operand " + named(argument.name) + ": dtype number " + std::to_string(static_cast<int>(data->dtypes[i])) + " is unknown");
-        request.dtypes[at(value)] = data->dtypes[i];
-        data->argument_values.push_back(value);
-        data->argument_spaces.push_back(request.space_of(argument.space));
-        data->arguments.push_back({argument.name, argument.segments, argument.layout, i < inputs ? Role::input : Role::output, {}});
-    }
-    for (const Index& index : program.indices) {
-        data->index_from.push_back(request.space_of(index.from));
-        data->index_to.push_back(request.space_of(index.to));
-    }
+    for (const std::vector<int>* values : {&data->program.inputs, &data->program.outputs})
+        data->argument_values.insert(data->argument_values.end(), values->begin(), values->end());
+    for (std::size_t i = 0; i < data->argument_values.size(); ++i) request.dtypes[at(data->argument_values[i])] = data->dtypes[i];
 
     std::vector<std::vector<NodeGroup>> tiles;
     for (const TileGroup& tile : tiled.groups) tiles.push_back(order_nodes(data->program, tile.nodes, fuse));
-    const auto copies = add_copies(data->program, tiles, request.dtypes, data->compute);
+    const auto copies = add_copies(data->program, wants_compute_type(data->program, tiles), request.dtypes, data->compute);
     for (std::vector<NodeGroup>& tile : tiles)
         for (NodeGroup& group : tile)
             for (int& value : group.stored)
@@ -363,7 +281,7 @@ void ProgramPlan::prepare(std::span<const Buffer> buffers, void* prepared, std::
 
 void ProgramPlan::launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for, const void* prepared) const {
     const Data& data = *data_;
-    data.check(call);
+    data.check(call, !call.indices_checked);
     const std::size_t needed = data.workspace_bytes(call.rows, parallel_for.threads);
     if (workspace.data == nullptr || workspace.bytes < needed)
         fail("workspace: expected " + std::to_string(needed) + " bytes, got " +
@@ -375,13 +293,9 @@ void ProgramPlan::launch(const Call& call, Workspace workspace, const ParallelFo
 Work ProgramPlan::work(std::span<const std::int64_t> rows) const {
     const Data& data = *data_;
     data.check_rows(rows);
-    const auto rows_of = [&](int space) { return space < 0 ? 1.0 : static_cast<double>(rows[at(space)]); };
     Work work;
     for (const StepGroup& group : data.groups) work.multiply_adds += group.multiply_adds(rows);
-    for (std::size_t i = 0; i < data.arguments.size(); ++i)
-        work.bytes +=
-            rows_of(data.argument_spaces[i]) * static_cast<double>(data.arguments[i].size()) * static_cast<double>(size_of(data.dtypes[i]));
-    for (const int space : data.index_from) work.bytes += rows_of(space) * sizeof(std::int64_t);
+    work.bytes = data.bytes(rows);
     return work;
 }
 

@@ -26,8 +26,9 @@ struct Fact {
 
 class Tiling {
  public:
-    explicit Tiling(const Program& program)
+    Tiling(const Program& program, const AgainLimits& limits)
         : program_(program),
+          limits_(limits),
           producer_(program.values.size(), -1),
           is_argument_(program.values.size(), false),
           elsewhere_(program.values.size(), false) {
@@ -119,7 +120,7 @@ class Tiling {
                 }
             }
             if (!fact.possible || !fact.elsewhere) continue;
-            const double limit = fact.numbers > static_cast<double>(small_row) ? most_again : most_again_small;
+            const double limit = fact.numbers > static_cast<double>(small_row) ? limits_.of_long_rows : limits_.of_short_rows;
             fact.lazy = work_again(static_cast<int>(n)) <= limit * fact.numbers;
         }
     }
@@ -231,6 +232,7 @@ class Tiling {
     }
 
     const Program& program_;
+    AgainLimits limits_;
     std::vector<Fact> facts_;  ///< of every node
     std::vector<int> producer_;
     std::vector<bool> is_argument_;
@@ -289,8 +291,8 @@ double work_per_row(const Program& program, const Node& node) {
     return work;
 }
 
-TiledProgram tile_program(const Program& program, bool group) {
-    if (group) return Tiling(program).run();
+TiledProgram tile_program(const Program& program, bool group, const AgainLimits& limits) {
+    if (group) return Tiling(program, limits).run();
     TiledProgram result{program, {}, {}};
     for (std::size_t n = 0; n < program.nodes.size(); ++n)
         result.groups.push_back({space_of(program, program.nodes[n]), {static_cast<int>(n)}, {}});

@@ -39,8 +39,13 @@ struct TiledProgram {
     std::vector<int> kept;          ///< values that more than one group uses, the program's arguments aside
 };
 
+/// Limits of what is computed again, in multiply-adds per number.
+struct AgainLimits {
+    double of_long_rows = most_again, of_short_rows = most_again_small;
+};
+
 /// `group`: whether nodes may run together at all; if not, each is a group of its own, in the given order.
-TiledProgram tile_program(const Program& program, bool group);
+TiledProgram tile_program(const Program& program, bool group, const AgainLimits& limits = {});
 
 /// How a node sees a value.
 struct RowUse {

@@ -15,7 +15,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
 }
 
 PotentialOptions potential_options(const MachineOptions& machine, const ModelOptions& model) {
-    PotentialOptions options{.dtype = machine.type(), .threads = machine.threads, .instruction_set = machine.isa(), .table_tolerance = {}};
+    PotentialOptions options{
+        .dtype = machine.type(), .threads = machine.threads, .instruction_set = machine.isa(), .table_tolerance = {}, .gpu = machine.gpu()};
     if (model.tables) options.table_tolerance = model.table_tolerance;
     return options;
 }

@@ -38,6 +38,19 @@ std::optional<InstructionSet> MachineOptions::isa() const {
     return asked;
 }
 
+std::optional<int> MachineOptions::gpu() const {
+    const std::string name = "cuda";
+    if (device == "cpu") return std::nullopt;
+    if (device == name) return 0;
+    int number = -1;
+    if (device.starts_with(name + ":")) {
+        const char *const begin = device.data() + name.size() + 1, *const last = device.data() + device.size();
+        const auto [end, error] = std::from_chars(begin, last, number);
+        if (error == std::errc() && end == last && number >= 0) return number;
+    }
+    fail("--device: expected cpu, cuda or cuda:NUMBER, got '" + device + "'");
+}
+
 MeasuredPeaks MachineOptions::peaks(const ParallelFor& parallel_for) const {
     constexpr std::int64_t megabyte = 1'000'000;
     return measure_peaks({.compute = type(), .isa = isa().value_or(default_instruction_set()), .copy_bytes = copy_megabytes * megabyte},
@@ -54,6 +67,10 @@ void add_machine_options(CLI::App& command, MachineOptions& options, bool dtype,
                         "Size of the arrays whose copy is measured (default: larger than the last-level cache)")
             ->check(CLI::Range(1, 1'000'000));
     if (dtype) command.add_option("--dtype", options.dtype, "float32 or float64")->capture_default_str();
+}
+
+void add_device_option(CLI::App& command, MachineOptions& options) {
+    command.add_option("--device", options.device, "cpu, cuda or cuda:NUMBER")->capture_default_str();
 }
 
 Threads::Threads(int threads)

@@ -28,14 +28,18 @@ struct MachineOptions {
     std::string instruction_set;  ///< "": the default one
     std::string dtype = "float32";
     std::int64_t copy_megabytes = 0;  ///< 0: larger than the last-level cache
+    std::string device = "cpu";
 
     DType type() const;  ///< throws Error unless float32 or float64
     std::optional<InstructionSet> isa() const;
+    std::optional<int> gpu() const;  ///< the number of the GPU asked for; nothing: the processor. Throws Error for other text
     /// Measures them with these options.
     MeasuredPeaks peaks(const ParallelFor& parallel_for) const;
 };
 /// `dtype`, `peaks`: whether the command has a choice of dtype, and measures peaks.
 void add_machine_options(CLI::App& command, MachineOptions& options, bool dtype, bool peaks = true);
+/// --device: cpu, cuda or cuda:NUMBER.
+void add_device_option(CLI::App& command, MachineOptions& options);
 
 /// The pool that a subcommand runs on: the default one, or one of its own with as many threads as asked for.
 class Threads {

@@ -256,6 +256,7 @@ void add_md(CLI::App& app, int& status) {
     command->add_flag("--overwrite", arguments->overwrite, "Start anew where restart or trajectory file exist");
     add_machine_options(*command, arguments->machine, true);
     add_model_options(*command, arguments->model_options);
+    add_device_option(*command, arguments->machine);
     command->add_flag("--json", arguments->json, "For machines");
     command->footer(
         "Ctrl-C and SIGTERM end the run in order: restart file and report are written, exit code 3.\n"

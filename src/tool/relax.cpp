@@ -195,6 +195,7 @@ void add_relax(CLI::App& app, int& status) {
     command->add_option("--plot", arguments->plot, "Write a picture of energy, forces, stress and volume to this SVG file");
     add_machine_options(*command, arguments->machine, true);
     add_model_options(*command, arguments->model_options);
+    add_device_option(*command, arguments->machine);
     command->add_flag("--json", arguments->json, "For machines");
     command->footer(
         "Exit code 1 if it has not converged within the steps.\n"

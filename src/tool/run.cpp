@@ -8,8 +8,8 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "graph/neighbours.hpp"
-#include "model/potential.hpp"
 #include "model/potential_check.hpp"
+#include "run/gpu/driver.hpp"
 #include "tool/command.hpp"
 #include "tool/force_field_file.hpp"
 #include "tool/machine_options.hpp"
@@ -26,7 +26,7 @@ struct Arguments {
     MachineOptions machine;
     ModelOptions model_options;
     std::uint64_t seed = 1;
-    bool check = false, json = false;
+    bool check = false, json = false, profile = false;
 };
 
 constexpr std::int64_t most_shown = 32;  ///< atoms whose forces people see; files and JSON have all
@@ -71,7 +71,8 @@ class Run {
         report_.fact("model", "model", arguments_.model);
         report_.fact("structure", "structure", arguments_.structure);
         report_.fact("dtype", "dtype", to_text(options.dtype));
-        report_.fact("threads", "threads", Threads(arguments_.machine.threads).count());
+        if (options.gpu) report_.fact("device", "device", gpu::Device::get(*options.gpu).name());
+        else report_.fact("threads", "threads", Threads(arguments_.machine.threads).count());
         report_tables(report_, potential);
         report_.fact("seconds_to_ready", "ready after", {seconds_since(start), number(seconds_since(start) * 1e3).text + " ms"});
         add_tables();
@@ -81,6 +82,7 @@ class Run {
             const std::vector<double> stress = evaluate(potential, frames[f], f, energies);
             if (!arguments_.out.empty()) frames[f] = with_results(std::move(frames[f]), energies, stress);
         }
+        if (arguments_.profile) add_profile(potential.time_steps());
         report_.fact("workspace_bytes", "memory for intermediates", bytes(static_cast<double>(potential.workspace_bytes())));
         if (hidden_ > 0) report_.note("... forces of " + std::to_string(hidden_) + " more atoms: --json or --out FILE has them");
         if (!arguments_.out.empty()) {
@@ -163,13 +165,22 @@ class Run {
         return stress;
     }
 
+    void add_profile(const std::vector<StepTime>& times) {
+        double sum = 0;
+        for (const StepTime& time : times) sum += time.milliseconds;
+        Table& table = report_.table("steps", "steps of the last frame, each waited for",
+                                     {{"step", "step", false}, {"milliseconds", "ms"}, {"share", "share"}});
+        for (const StepTime& time : times) table.row({time.step, number(time.milliseconds, 4), percent(time.milliseconds / sum)});
+    }
+
     bool check(Potential& potential, const std::vector<XyzFrame>& frames) {
         const bool single = arguments_.machine.type() == DType::float32;
         std::optional<Potential> other;
-        if (single)
-            other = Potential::load(
-                arguments_.model,
-                {.dtype = DType::float64, .threads = arguments_.machine.threads, .instruction_set = arguments_.machine.isa()});
+        if (single) {
+            PotentialOptions twice = potential_options(arguments_.machine, {});
+            twice.dtype = DType::float64;
+            other = Potential::load(arguments_.model, twice);
+        }
         Potential& exact = single ? *other : potential;
         Table& table = report_.table("checks", "checks in float64",
                                      {{"frame", "frame"},
@@ -212,15 +223,18 @@ void add_run(CLI::App& app, int& status) {
     command->add_flag(
         "--check", arguments->check,
         "Also: finite differences, rotation, permutation, translation (float64), float32 beside float64; exit code 1 if one fails");
+    command->add_flag("--profile", arguments->profile, "With --device cuda: what every step of the last frame takes");
     command->add_option("--seed", arguments->seed, "Of the directions and permutations of --check")->capture_default_str();
     add_machine_options(*command, arguments->machine, true, /*peaks=*/false);
     add_model_options(*command, arguments->model_options);
+    add_device_option(*command, arguments->machine);
     command->add_flag("--json", arguments->json, "For machines");
     command->footer(
         "Examples:\n"
         "  clebsch run nequix-mp-1.nqx water.xyz\n"
         "  clebsch run nequix-mp-1.nqx trajectory.xyz --out computed.xyz --threads 8\n"
-        "  clebsch run nequix-mp-1.nqx water.xyz --dtype float64 --check");
+        "  clebsch run nequix-mp-1.nqx water.xyz --dtype float64 --check\n"
+        "  clebsch run nequix-mp-1.nqx water.xyz --device cuda");
     command->callback([arguments, &status] { status = Run(*arguments).run(); });
 }
 

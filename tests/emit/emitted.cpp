@@ -10,8 +10,14 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "describe/harmonics_chain.hpp"
+#include "emit/matrix.hpp"
+#include "emit/tape.hpp"
 #include "emit/text.hpp"
 #include "run/call.hpp"
+#include "schedule/gpu_matrix.hpp"
+#include "schedule/gpu_program.hpp"
+#include "schedule/program_groups.hpp"
 
 namespace clebsch::testing {
 namespace {
@@ -48,40 +54,94 @@ struct Prepared {
     GpuKernels kernels;
 };
 
-std::string library_text(const std::vector<Prepared>& problems) {
-    std::string text =
-        read_file(fs::path(CLEBSCH_SOURCE_DIR) / "tests/emit/host_device.hpp") + portable(device_preamble()) + portable(stream_preamble());
-    int number = 0;
-    for (const Prepared& prepared : problems)
-        for (const GpuStage& stage : prepared.kernels.stages) {
-            const std::string n = std::to_string(number++);
-            text += "\nnamespace kernel_" + n + " {\n" + without(stage.kernel.text, "extern \"C\" ") + "}\n" + "extern \"C\" int run_" + n +
-                    "(const unsigned long long* words, unsigned x, unsigned y, int threads) {\n" + "    static kernel_" + n +
-                    "::Arguments arguments;\n" + "    std::memcpy(&arguments, words, sizeof arguments);\n" +
-                    "    host::body = [] { kernel_" + n + "::" + stage.kernel.name + "(arguments); };\n" +
-                    "    gridDim.x = x;\n    gridDim.y = y;\n" + "    for (blockIdx.y = 0; blockIdx.y < y; ++blockIdx.y)\n" +
-                    "        for (blockIdx.x = 0; blockIdx.x < x; ++blockIdx.x)\n" +
-                    "            if (!host::run_block(threads, blockIdx.x * 7 + blockIdx.y)) return 0;\n" + "    return 1;\n}\n";
-        }
-    return text;
+Prepared prepare(const Polynomial& polynomial, const std::string& schedule) {
+    GpuProblem problem{.polynomial = polynomial,
+                       .storage = std::vector<GpuNumber>(polynomial.operands.size(), GpuNumber::float64),
+                       .compute = GpuNumber::float64,
+                       .target = gpu_target("sm_90")};
+    GpuKernels kernels = gpu_kernels(problem, schedule);
+    return {std::move(problem), std::move(kernels)};
 }
 
-class Runner {
+/// Kernels as functions of this process, compiled together.
+class HostKernels {
  public:
-    Runner(const Prepared& prepared, const ReferenceInputs& inputs) : prepared_(prepared), inputs_(inputs) {
-        for (const Operand& operand : polynomial().operands) {
-            std::vector<double>& array = arrays_.emplace_back(static_cast<std::size_t>(rows_of(operand) * operand.size()) + 8, 0.0);
-            if (operand.role == Role::input) {
-                const ReferenceArray& numbers = inputs.arrays.at(operand.name);
-                std::copy(numbers.begin(), numbers.end(), array.begin());
-            } else if (!prepared.kernels.summed[arrays_.size() - 1]) {
-                std::fill(array.begin(), array.end(), NAN);  // every number has to be written
-            }
-        }
+    /// Returns the kernel's number.
+    int add(const KernelText& kernel) {
+        const std::string n = std::to_string(names_.size());
+        text_ += "\nnamespace kernel_" + n + " {\n" + without(kernel.text, "extern \"C\" ") + "}\n" + "extern \"C\" int run_" + n +
+                 "(const unsigned long long* words, unsigned x, unsigned y, int threads) {\n" + "    static kernel_" + n +
+                 "::Arguments arguments;\n" + "    std::memcpy(&arguments, words, sizeof arguments);\n" + "    host::body = [] { kernel_" +
+                 n + "::" + kernel.name + "(arguments); };\n" + "    gridDim.x = x;\n    gridDim.y = y;\n" +
+                 "    for (blockIdx.y = 0; blockIdx.y < y; ++blockIdx.y)\n" +
+                 "        for (blockIdx.x = 0; blockIdx.x < x; ++blockIdx.x)\n" +
+                 "            if (!host::run_block(threads, blockIdx.x * 7 + blockIdx.y)) return 0;\n" + "    return 1;\n}\n";
+        names_.push_back(kernel.name);
+        return static_cast<int>(names_.size()) - 1;
     }
 
-    void run(const GpuStage& stage, void* function) {
-        const std::int64_t rows = inputs_.rows.count(polynomial().rows) != 0 ? inputs_.rows.at(polynomial().rows) : 1;
+    void compile() {
+        const std::string text = (folder_.path / "kernels.cpp").string(), library = (folder_.path / "kernels.so").string(),
+                          log = (folder_.path / "log").string();
+        write_file(text, read_file(fs::path(CLEBSCH_SOURCE_DIR) / "tests/emit/host_device.hpp") + portable(device_preamble()) +
+                             portable(stream_preamble()) + portable(matrix_preamble()) + text_);
+        if (std::system(("c++ -std=c++17 -O0 -w -shared -fPIC -o " + library + " " + text + " > " + log + " 2>&1").c_str()) != 0)
+            fail("the host compiler refused emitted kernels:\n" + read_file(log).substr(0, 4000));
+        handle_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (handle_ == nullptr) fail(std::string("cannot load emitted kernels: ") + ::dlerror());
+    }
+    ~HostKernels() {
+        if (handle_ != nullptr) ::dlclose(handle_);
+    }
+
+    void run(int kernel, const std::vector<std::uint64_t>& words, const LaunchShape& shape) const {
+        const auto call = reinterpret_cast<int (*)(const std::uint64_t*, unsigned, unsigned, int)>(
+            ::dlsym(handle_, ("run_" + std::to_string(kernel)).c_str()));
+        if (call(words.data(), static_cast<unsigned>(shape.grid[0]), static_cast<unsigned>(shape.grid[1]), shape.threads) == 0)
+            fail("kernel " + names_[static_cast<std::size_t>(kernel)] + ": its threads wait for one another");
+    }
+
+ private:
+    Folder folder_;
+    std::string text_;
+    std::vector<std::string> names_;
+    void* handle_ = nullptr;
+};
+
+using Indices = std::map<std::string, std::vector<std::int64_t>>;
+using Rows = std::map<std::string, std::int64_t>;
+
+std::int64_t rows_of(const Rows& rows, const std::string& space) { return space.empty() ? 1 : rows.at(space); }
+
+/// Runs the kernels of a polynomial on arrays, one per operand. `first`: the number of the first stage's kernel.
+class Runner {
+ public:
+    Runner(const Prepared& prepared, std::vector<double*> arrays, const Indices& indices, const Rows& rows)
+        : prepared_(prepared), arrays_(std::move(arrays)), indices_(indices), rows_(rows) {}
+
+    void run(const HostKernels& host, int first) {
+        const auto known = rows_.find(polynomial().rows);
+        const std::int64_t rows = known != rows_.end() ? known->second : 1;
+        for (std::size_t o = 0; o < arrays_.size(); ++o) {
+            const Operand& operand = polynomial().operands[o];
+            if (operand.role != Role::output) continue;
+            // Every number has to be written that is not summed.
+            std::fill_n(arrays_[o], static_cast<std::size_t>(rows_of(rows_, polynomial().space_of(operand)) * operand.size()),
+                        prepared_.kernels.summed[o] || rows == 0 ? 0.0 : NAN);
+        }
+        for (const GpuStage& stage : prepared_.kernels.stages) run(host, first++, stage, rows);
+    }
+
+ private:
+    const Prepared& prepared_;
+    std::vector<double*> arrays_;
+    const Indices& indices_;
+    const Rows& rows_;
+    unsigned error_ = 0;
+
+    const Polynomial& polynomial() const { return prepared_.problem.polynomial; }
+
+    void run(const HostKernels& host, int kernel, const GpuStage& stage, std::int64_t rows) {
         if (rows == 0) return;
         LaunchShape shape;
         std::int64_t chunk = general_chunk(rows);
@@ -96,47 +156,26 @@ class Runner {
         }
         std::vector<std::uint64_t> words;
         for (const KernelArgument& argument : stage.kernel.arguments) words.push_back(word(argument, rows, chunk));
-        const auto call = reinterpret_cast<int (*)(const std::uint64_t*, unsigned, unsigned, int)>(function);
-        if (call(words.data(), static_cast<unsigned>(shape.grid[0]), static_cast<unsigned>(shape.grid[1]), shape.threads) == 0)
-            fail("kernel " + stage.kernel.name + ": its threads wait for one another");
+        host.run(kernel, words, shape);
     }
 
-    std::map<std::string, ReferenceArray> outputs() const {
-        std::map<std::string, ReferenceArray> result;
-        for (std::size_t o = 0; o < arrays_.size(); ++o)
-            if (polynomial().operands[o].role == Role::output)
-                result[polynomial().operands[o].name] = ReferenceArray(arrays_[o].begin(), arrays_[o].end() - 8);
-        return result;
-    }
-
- private:
-    const Prepared& prepared_;
-    const ReferenceInputs& inputs_;
-    std::vector<std::vector<double>> arrays_;
-    unsigned error_ = 0;
-
-    const Polynomial& polynomial() const { return prepared_.problem.polynomial; }
-    std::int64_t rows_of(const Operand& operand) const {
-        const std::string space = polynomial().space_of(operand);
-        return space.empty() ? 1 : inputs_.rows.at(space);
-    }
     std::uint64_t word(const KernelArgument& argument, std::int64_t rows, std::int64_t chunk) {
         using Kind = KernelArgument::Kind;
         const auto which = static_cast<std::size_t>(argument.which);
-        const auto index = [&]() -> const std::vector<std::int64_t>& { return inputs_.indices.at(polynomial().indices[which].name); };
+        const auto index = [&]() -> const std::vector<std::int64_t>& { return indices_.at(polynomial().indices[which].name); };
         switch (argument.kind) {
             case Kind::data:
             case Kind::sums:
-                return reinterpret_cast<std::uintptr_t>(arrays_[which].data());
+                return reinterpret_cast<std::uintptr_t>(arrays_[which]);
             case Kind::stride:
             case Kind::sums_stride:
                 return static_cast<std::uint64_t>(polynomial().operands[which].size());
             case Kind::output_rows:
-                return static_cast<std::uint64_t>(rows_of(polynomial().operands[which]));
+                return static_cast<std::uint64_t>(rows_of(rows_, polynomial().space_of(polynomial().operands[which])));
             case Kind::index:
                 return reinterpret_cast<std::uintptr_t>(index().data());
             case Kind::index_rows:
-                return static_cast<std::uint64_t>(inputs_.rows.at(polynomial().indices[which].to));
+                return static_cast<std::uint64_t>(rows_.at(polynomial().indices[which].to));
             case Kind::index_wide:
                 return 1;
             case Kind::rows:
@@ -152,6 +191,135 @@ class Runner {
     }
 };
 
+/// A program's steps as kernels of the host, its values as arrays.
+class ProgramRunner {
+ public:
+    ProgramRunner(const EmittedProgram& given, HostKernels& host)
+        : given_(given), program_(simplified(with_harmonic_chains(given.program))) {
+        TiledProgram tiled = tile_program(program_, true);
+        program_ = std::move(tiled.program);
+        const std::vector<GpuNumber> storage(program_.values.size(), GpuNumber::float64);
+        for (const TileGroup& tile : tiled.groups)
+            for (GpuProgramStep& step : gpu_steps(program_, tile.nodes)) {
+                Step& made = steps_.emplace_back();
+                made.step = std::move(step);
+                if (made.step.width != 0) {
+                    made.tape = emit_tape(program_, tape_of(program_, made.step), made.step.width, storage, GpuNumber::float64);
+                    made.kernel = host.add(made.tape);
+                    ++result_.tapes;
+                    continue;
+                }
+                const auto& node = std::get<PolynomialNode>(program_.nodes[static_cast<std::size_t>(made.step.nodes[0])]);
+                made.matrix = schedule_matrix(node.polynomial);
+                if (made.matrix) {
+                    const std::vector<MatrixTile>& tiles = given.tiles;
+                    for (const MatrixLaunch& launch : matrix_launches(*made.matrix, tiles))
+                        made.matrix_kernels.push_back(host.add(emit_matrix(GpuNumber::float64, tiles[launch.tile])));
+                    ++result_.matrices;
+                }
+                if (made.matrix && !made.matrix->rest) continue;
+                made.polynomial = prepare(made.matrix ? *made.matrix->rest : node.polynomial, "");
+                for (const GpuStage& stage : made.polynomial->kernels.stages) {
+                    const int number = host.add(stage.kernel);
+                    if (made.first_stage < 0) made.first_stage = number;
+                }
+                ++result_.polynomials;
+            }
+    }
+
+    EmittedProgramResult run(const HostKernels& host) {
+        for (const Value& value : program_.values)
+            arrays_.emplace_back(static_cast<std::size_t>(rows_of(given_.inputs.rows, value.space) * value.size()) + 8, NAN);
+        for (const int value : program_.inputs) {
+            const ReferenceArray& numbers = given_.inputs.arrays.at(program_.values[static_cast<std::size_t>(value)].name);
+            std::copy(numbers.begin(), numbers.end(), arrays_[static_cast<std::size_t>(value)].begin());
+        }
+        for (const Step& step : steps_) run(host, step);
+        for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
+            const std::vector<double>& array = arrays_[static_cast<std::size_t>(program_.outputs[i])];
+            result_.outputs[given_.program.values[static_cast<std::size_t>(given_.program.outputs[i])].name] =
+                ReferenceArray(array.begin(), array.end() - 8);
+        }
+        return result_;
+    }
+
+ private:
+    struct Step {
+        GpuProgramStep step;
+        KernelText tape;
+        std::optional<MatrixSchedule> matrix;
+        std::optional<Prepared> polynomial;
+        int kernel = -1, first_stage = -1;
+        std::vector<int> matrix_kernels;
+    };
+
+    std::vector<double*> arrays_of(const std::vector<int>& values) {
+        std::vector<double*> result;
+        for (const int value : values) result.push_back(arrays_[static_cast<std::size_t>(value)].data());
+        return result;
+    }
+
+    void run(const HostKernels& host, const Step& step) {
+        const Node& first = program_.nodes[static_cast<std::size_t>(step.step.nodes[0])];
+        const std::int64_t rows = rows_of(given_.inputs.rows, space_of(program_, first));
+        if (step.step.width != 0) {
+            std::vector<std::uint64_t> words;
+            for (const KernelArgument& argument : step.tape.arguments) {
+                const auto which = static_cast<std::size_t>(argument.which);
+                words.push_back(argument.kind == KernelArgument::Kind::data     ? reinterpret_cast<std::uintptr_t>(arrays_[which].data())
+                                : argument.kind == KernelArgument::Kind::stride ? static_cast<std::uint64_t>(program_.values[which].size())
+                                                                                : static_cast<std::uint64_t>(rows));
+            }
+            if (rows > 0) host.run(step.kernel, words, tape_shape(rows * step.step.width));
+            return;
+        }
+        const auto& node = std::get<PolynomialNode>(first);
+        if (step.polynomial) {
+            std::vector<int> values = node.arguments;
+            if (step.matrix) {
+                values.clear();
+                for (const int operand : step.matrix->rest_operands) values.push_back(node.arguments[static_cast<std::size_t>(operand)]);
+            }
+            Runner(*step.polynomial, arrays_of(values), given_.inputs.indices, given_.inputs.rows).run(host, step.first_stage);
+        }
+        if (step.matrix && rows > 0) run_matrix(host, step, node, rows);
+    }
+
+    void run_matrix(const HostKernels& host, const Step& step, const PolynomialNode& node, std::int64_t rows) {
+        const MatrixSchedule& schedule = *step.matrix;
+        unsigned error = 0;
+        std::vector<std::uint64_t> words = {reinterpret_cast<std::uintptr_t>(schedule.jobs.data()),
+                                            reinterpret_cast<std::uintptr_t>(schedule.terms.data()), schedule.jobs.size(),
+                                            static_cast<std::uint64_t>(rows)};
+        if (schedule.index >= 0) {
+            const Index& index = node.polynomial.indices[static_cast<std::size_t>(schedule.index)];
+            words.insert(words.end(), {reinterpret_cast<std::uintptr_t>(given_.inputs.indices.at(index.name).data()), 1,
+                                       static_cast<std::uint64_t>(given_.inputs.rows.at(index.to))});
+        } else {
+            words.insert(words.end(), {0, 0, 0});
+        }
+        words.push_back(reinterpret_cast<std::uintptr_t>(&error));
+        for (std::size_t o = 0; o < node.arguments.size(); ++o) {
+            words.push_back(reinterpret_cast<std::uintptr_t>(arrays_[static_cast<std::size_t>(node.arguments[o])].data()));
+            words.push_back(static_cast<std::uint64_t>(node.polynomial.operands[o].size()));
+        }
+        words.resize(matrix_first_operand + 2 * static_cast<std::size_t>(MatrixSchedule::most_operands), 0);
+        const std::vector<MatrixTile>& tiles = given_.tiles;
+        std::size_t kernel = 0;
+        for (const MatrixLaunch& launch : matrix_launches(schedule, tiles)) {
+            words[0] = reinterpret_cast<std::uintptr_t>(schedule.jobs.data() + launch.first);
+            words[2] = static_cast<std::uint64_t>(launch.count);
+            host.run(step.matrix_kernels[kernel++], words, matrix_shape(schedule, launch, tiles[launch.tile], rows));
+        }
+    }
+
+    const EmittedProgram& given_;
+    Program program_;
+    std::vector<Step> steps_;
+    std::vector<std::vector<double>> arrays_;
+    EmittedProgramResult result_;
+};
+
 }  // namespace
 
 bool has_host_compiler() {
@@ -161,32 +329,47 @@ bool has_host_compiler() {
 }
 
 std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector<EmittedCase>& cases) {
+    HostKernels host;
     std::vector<Prepared> prepared;
+    std::vector<int> first;
     for (const EmittedCase& one : cases) {
-        GpuProblem problem{.polynomial = one.polynomial,
-                           .storage = std::vector<GpuNumber>(one.polynomial.operands.size(), GpuNumber::float64),
-                           .compute = GpuNumber::float64,
-                           .target = gpu_target("sm_90")};
-        GpuKernels kernels = gpu_kernels(problem, one.schedule);
-        prepared.push_back({std::move(problem), std::move(kernels)});
+        prepared.push_back(prepare(one.polynomial, one.schedule));
+        first.push_back(-1);
+        for (const GpuStage& stage : prepared.back().kernels.stages) {
+            const int number = host.add(stage.kernel);
+            if (first.back() < 0) first.back() = number;
+        }
     }
-    const Folder folder;
-    const std::string text = (folder.path / "kernels.cpp").string(), library = (folder.path / "kernels.so").string(),
-                      log = (folder.path / "log").string();
-    write_file(text, library_text(prepared));
-    if (std::system(("c++ -std=c++17 -O0 -w -shared -fPIC -o " + library + " " + text + " > " + log + " 2>&1").c_str()) != 0)
-        fail("the host compiler refused emitted kernels:\n" + read_file(log).substr(0, 4000));
-    void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) fail(std::string("cannot load emitted kernels: ") + ::dlerror());
+    host.compile();
     std::vector<std::map<std::string, ReferenceArray>> results;
-    int number = 0;
     for (std::size_t i = 0; i < cases.size(); ++i) {
-        Runner runner(prepared[i], cases[i].inputs);
-        for (const GpuStage& stage : prepared[i].kernels.stages)
-            runner.run(stage, ::dlsym(handle, ("run_" + std::to_string(number++)).c_str()));
-        results.push_back(runner.outputs());
+        const Polynomial& polynomial = cases[i].polynomial;
+        std::vector<std::vector<double>> arrays;
+        std::vector<double*> pointers;
+        for (const Operand& operand : polynomial.operands) {
+            const auto count = static_cast<std::size_t>(rows_of(cases[i].inputs.rows, polynomial.space_of(operand)) * operand.size());
+            arrays.emplace_back(count + 8, 0.0);
+            if (operand.role != Role::input) continue;
+            const ReferenceArray& numbers = cases[i].inputs.arrays.at(operand.name);
+            std::copy(numbers.begin(), numbers.end(), arrays.back().begin());
+        }
+        for (std::vector<double>& array : arrays) pointers.push_back(array.data());
+        Runner(prepared[i], pointers, cases[i].inputs.indices, cases[i].inputs.rows).run(host, first[i]);
+        std::map<std::string, ReferenceArray>& outputs = results.emplace_back();
+        for (std::size_t o = 0; o < arrays.size(); ++o)
+            if (polynomial.operands[o].role == Role::output)
+                outputs[polynomial.operands[o].name] = ReferenceArray(arrays[o].begin(), arrays[o].end() - 8);
     }
-    ::dlclose(handle);
+    return results;
+}
+
+std::vector<EmittedProgramResult> run_emitted(const std::vector<EmittedProgram>& cases) {
+    HostKernels host;
+    std::vector<std::unique_ptr<ProgramRunner>> runners;
+    for (const EmittedProgram& one : cases) runners.push_back(std::make_unique<ProgramRunner>(one, host));
+    host.compile();
+    std::vector<EmittedProgramResult> results;
+    for (const auto& runner : runners) results.push_back(runner->run(host));
     return results;
 }
 

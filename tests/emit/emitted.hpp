@@ -6,6 +6,7 @@
 
 #include "describe/reference.hpp"
 #include "emit/kernels.hpp"
+#include "schedule/gpu_matrix.hpp"
 
 namespace clebsch::testing {
 
@@ -20,5 +21,17 @@ struct EmittedCase {
     std::string schedule;
 };
 std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector<EmittedCase>& cases);
+
+/// The same for programs, step by step as gpu::ProgramPlan runs them. `tiles`: which matrix products run by.
+struct EmittedProgram {
+    Program program;
+    ReferenceInputs inputs;
+    std::vector<MatrixTile> tiles = matrix_tiles(GpuNumber::float64, false);
+};
+struct EmittedProgramResult {
+    std::map<std::string, ReferenceArray> outputs;
+    int tapes = 0, matrices = 0, polynomials = 0;
+};
+std::vector<EmittedProgramResult> run_emitted(const std::vector<EmittedProgram>& cases);
 
 }  // namespace clebsch::testing

@@ -153,6 +153,27 @@ static void add(T* at, T value) {
     *at += value;
 }
 
+// Tensor instructions: lanes meet, and each sums up its own numbers of the piece.
+static void divide(double number, double* high, double* low) {
+    unsigned long long bits;
+    std::memcpy(&bits, &number, sizeof bits);
+    bits &= ~((1ULL << 27) - 1);
+    std::memcpy(high, &bits, sizeof bits);
+    *low = number - *high;
+}
+static void multiply_pieces(double* sum, const double* x, const double* w) {
+    static double of_lanes[32][32][6];
+    double(*const warp)[6] = of_lanes[threadIdx.x / 32];
+    const unsigned lane = threadIdx.x % 32, group = lane / 4, place = lane % 4;
+    for (int i = 0; i < 4; ++i) warp[lane][i] = x[i];
+    for (int i = 0; i < 2; ++i) warp[lane][4 + i] = w[i];
+    __syncwarp();
+    for (unsigned c = 0; c < 4; ++c)
+        for (unsigned k = 0; k < 8; ++k)
+            sum[c] += warp[4 * group + k % 4][c / 2 + k / 4 * 2] * warp[4 * (2 * place + c % 2) + k % 4][4 + k / 4];
+    __syncwarp();
+}
+
 // Barriers count arrivals; copies have landed when they return.
 struct Barrier {
     int expected, pending, parity;

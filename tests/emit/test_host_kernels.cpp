@@ -3,10 +3,13 @@
 
 #include <random>
 
+#include "describe/derivative.hpp"
+#include "describe/operations/linear.hpp"
 #include "describe/text.hpp"
 #include "emit/emitted.hpp"
 #include "support/channelwise.hpp"
 #include "support/coverage.hpp"
+#include "support/network_layers.hpp"
 #include "support/run_plan.hpp"
 
 using namespace clebsch;
@@ -74,4 +77,87 @@ TEST_CASE("stream kernels of convolutions and products give the reference's numb
     CHECK(cases.size() == 9);
     MESSAGE(coverage.to_text());
     compare(cases);
+}
+
+namespace {
+
+void compare(const std::vector<EmittedProgram>& cases, const char* what, int EmittedProgramResult::*kind) {
+    const auto results = run_emitted(cases);
+    int met = 0;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+        met += results[i].*kind;
+        for (const auto& [name, numbers] : evaluate(cases[i].program, cases[i].inputs)) {
+            const double error = relative_error(results[i].outputs.at(name), numbers);
+            if (!(error < 1e-11))
+                FAIL_CHECK("case " << i << ", output " << name << ": error " << error << " in\n" << to_text(cases[i].program));
+        }
+    }
+    MESSAGE(met << " " << std::string(what));
+    CHECK(met > 0);
+}
+
+/// Tiles of threads, for few rows, of warps with tensor instructions.
+std::vector<std::vector<MatrixTile>> all_tiles() {
+    return {matrix_tiles(GpuNumber::float64, false), matrix_tiles(GpuNumber::float64, true), matrix_tiles(GpuNumber::float32, false)};
+}
+
+}  // namespace
+
+TEST_CASE("random programs run as tapes, number by number and as polynomials") {
+    if (!has_host_compiler()) return;
+    constexpr std::uint64_t seed = 91'000;
+    MESSAGE("seed " << seed);
+    random::Limits limits;
+    limits.work = 4'000;
+    limits.path_work = 400;
+    limits.rows = 9;
+    std::vector<EmittedProgram> cases;
+    Coverage coverage;
+    for (std::uint64_t i = 0; i < 24; ++i) {
+        random::Engine engine(seed + i);
+        const Program program = random::program(engine, limits);
+        coverage.add(program);
+        cases.push_back({program, random::inputs(engine, program, limits)});
+    }
+    MESSAGE(coverage.to_text());
+    compare(cases, "tapes", &EmittedProgramResult::tapes);
+}
+
+TEST_CASE("layers of networks and their derivatives run as matrix products, too") {
+    if (!has_host_compiler()) return;
+    std::vector<EmittedProgram> cases;
+    for (const std::vector<MatrixTile>& tiles : all_tiles())
+        for (const Layout layout : {Layout::ir_mul, Layout::mul_ir}) {
+            NetworkLayers layers{
+                .features = Irreps("17x0e+9x1o"), .harmonics = Irreps("0e+1o"), .hidden = 37, .layers = 1, .layout = layout};
+            Program program = network_layers(layers);
+            if (layout == Layout::ir_mul) program = value_and_vjp(program, std::vector<std::string>{"vectors", "x"});
+            random::Engine engine(5);
+            random::Limits limits;
+            limits.rows = 40;
+            limits.work = 1e7;
+            cases.push_back({program, random::inputs(engine, program, limits), tiles});
+        }
+    compare(cases, "matrix products", &EmittedProgramResult::matrices);
+}
+
+TEST_CASE("matrices by an index are taken row by row of the index, masked rows are zero, other paths are added to") {
+    if (!has_host_compiler()) return;
+    std::vector<EmittedProgram> cases;
+    for (const std::vector<MatrixTile>& tiles : all_tiles()) {
+        LinearOptions options;
+        options.rows = "node";
+        options.indices = {{"species", "node", "element", false}};
+        options.weights.rows = row_of("species");
+        const Polynomial polynomial = linear(Irreps("24x0e+10x1o+3x1o"), Irreps("20x0e+12x1o"), options);
+        for (const Polynomial& one : {polynomial, vjp(polynomial, std::vector<std::string>{"x"})}) {
+            random::Engine engine(9 + cases.size());
+            random::Limits limits;
+            limits.rows = 150;
+            limits.work = 1e7;
+            const Program program = as_program(one);
+            cases.push_back({program, random::inputs(engine, program, limits), tiles});
+        }
+    }
+    compare(cases, "matrix products", &EmittedProgramResult::matrices);
 }

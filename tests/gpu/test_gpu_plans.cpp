@@ -1,13 +1,12 @@
 // GPU plans against the reference. Without a GPU or its compiler these tests say so and pass.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-
 #include "describe/operations/named_problems.hpp"
 #include "describe/text.hpp"
-#include "run/gpu/compiler.hpp"
+#include "gpu/can_run.hpp"
 #include "support/channelwise.hpp"
 #include "support/coverage.hpp"
+#include "support/repetitions.hpp"
 #include "support/run_gpu.hpp"
 
 using namespace clebsch;
@@ -15,22 +14,7 @@ using namespace clebsch::testing;
 
 namespace {
 
-bool can_run() {
-    const gpu::CompilerStatus compiler = gpu::compiler_status();
-    if (gpu::device_count() > 0 && compiler.found) return true;
-    MESSAGE("skipped: " << (compiler.found ? gpu::driver_status().text : compiler.text));
-    return false;
-}
-
-int repetitions(int usual) {
-    const char* text = std::getenv("CLEBSCH_TEST_REPETITIONS");
-    return text == nullptr ? usual : std::atoi(text);
-}
-
-std::uint64_t first_seed() {
-    const char* text = std::getenv("CLEBSCH_TEST_SEED");
-    return text == nullptr ? 50240 : std::strtoull(text, nullptr, 10);
-}
+std::uint64_t first_seed() { return testing::first_seed(50240); }
 
 double error_against(const RunResult& result, const std::map<std::string, ReferenceArray>& reference) {
     if (!result.surroundings_intact) return INFINITY;
@@ -42,7 +26,7 @@ double error_against(const RunResult& result, const std::map<std::string, Refere
 }  // namespace
 
 TEST_CASE("random polynomials and their derivatives run on the GPU as the reference says") {
-    if (!can_run()) return;
+    if (!can_run_on_gpu()) return;
     MESSAGE("seed " << first_seed());
     random::Limits limits;
     limits.work = 60'000;
@@ -71,7 +55,7 @@ TEST_CASE("random polynomials and their derivatives run on the GPU as the refere
 }
 
 TEST_CASE("random channel-wise convolutions and products take the stream schedule and give the reference's numbers") {
-    if (!can_run()) return;
+    if (!can_run_on_gpu()) return;
     MESSAGE("seed " << first_seed());
     Coverage coverage;
     for (int i = 0; i < repetitions(36); ++i) {
@@ -96,7 +80,7 @@ TEST_CASE("random channel-wise convolutions and products take the stream schedul
 }
 
 TEST_CASE("16-bit storage is rounded once, after sums in float32") {
-    if (!can_run()) return;
+    if (!can_run_on_gpu()) return;
     for (const DType dtype : {DType::bfloat16, DType::float16})
         for (const char* schedule : {"", "general"}) {
             random::Engine engine(first_seed());
@@ -113,7 +97,7 @@ TEST_CASE("16-bit storage is rounded once, after sums in float32") {
 }
 
 TEST_CASE("a receiver with very many edges is divided among blocks") {
-    if (!can_run()) return;
+    if (!can_run_on_gpu()) return;
     random::Engine engine(first_seed());
     const Polynomial forward = convolution(Irreps("32x0e+32x1o"), Irreps("1x0e+1x1o"), Irreps("0e+1o"));
     for (int order = 0; order < 2; ++order) {
@@ -139,7 +123,7 @@ TEST_CASE("a receiver with very many edges is divided among blocks") {
 }
 
 TEST_CASE("an index out of range counts as masked and is reported afterwards") {
-    if (!can_run()) return;
+    if (!can_run_on_gpu()) return;
     random::Engine engine(first_seed());
     const Polynomial polynomial = convolution(Irreps("32x0e"), Irreps("1x0e"), Irreps("0e"));
     ReferenceInputs inputs = random::inputs(engine, polynomial);
@@ -156,7 +140,7 @@ TEST_CASE("an index out of range counts as masked and is reported afterwards") {
 }
 
 TEST_CASE("named problems, forward and backward, give the reference's numbers") {
-    if (!can_run()) return;
+    if (!can_run_on_gpu()) return;
     for (const NamedProblem& problem : named_problems()) {
         const Description description = named_problem(problem.label);
         const auto* forward = std::get_if<Polynomial>(&description);

@@ -82,6 +82,12 @@ TEST_CASE("run: bad input ends with code 2 and says what was wrong") {
     check_error({"run", "missing.nqx", data + "aspirin.xyz"}, {"missing.nqx"});
     check_error({"run", model, "missing.xyz"}, {"missing.xyz"});
     check_error({"run", model, data + "aspirin.xyz", "--dtype", "float16"}, {"float16"});
+    for (const char* device : {"gpu", "cuda:", "cuda:-1", "cuda:x", "cuda1"})
+        check_error({"run", model, data + "aspirin.xyz", "--device", device}, {"--device", "cpu, cuda or cuda:NUMBER", device});
+    const ProgramResult missing = run_program({"run", model, data + "aspirin.xyz", "--device", "cuda:1000"});  // with a GPU or without
+    CHECK(missing.exit_code != 0);
+    CHECK(missing.err.find(missing.err.find("GPU number 1000") == std::string::npos ? "CUDA driver" : "this machine has") !=
+          std::string::npos);
     const TemporaryFile unknown("2\n\nO 0 0 0\nAt 1 0 0\n"), far("1\n\nO nan 0 0\n"), empty("");
     check_error({"run", model, unknown.path()}, {"atom 1 (At)"});
     check_error({"run", model, far.path()}, {"nan"});

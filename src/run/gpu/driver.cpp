@@ -33,6 +33,17 @@ struct Functions {
     Result (*zero)(Pointer, unsigned char, std::size_t, void*);
     Result (*zero_rows)(Pointer, std::size_t, unsigned char, std::size_t, std::size_t, void*);
     Result (*synchronize)();
+    Result (*allocate_host)(void**, std::size_t, unsigned);
+    Result (*release_host)(void*);
+    Result (*to_device_later)(Pointer, const void*, std::size_t, void*);
+    Result (*from_device_later)(void*, Pointer, std::size_t, void*);
+    Result (*stream_synchronize)(void*);
+    Result (*begin_capture)(void*, int);
+    Result (*end_capture)(void*, void**);
+    Result (*graph_instantiate)(void**, void*, unsigned long long);
+    Result (*graph_launch)(void*, void*);
+    Result (*graph_destroy)(void*);
+    Result (*graph_executable_destroy)(void*);
     Result (*stream_create)(void**, unsigned);
     Result (*stream_destroy)(void*);
     Result (*event_create)(void**, unsigned);
@@ -67,6 +78,17 @@ struct Functions {
         get(zero, "cuMemsetD8Async");
         get(zero_rows, "cuMemsetD2D8Async");
         get(synchronize, "cuCtxSynchronize");
+        get(allocate_host, "cuMemHostAlloc");
+        get(release_host, "cuMemFreeHost");
+        get(to_device_later, "cuMemcpyHtoDAsync_v2");
+        get(from_device_later, "cuMemcpyDtoHAsync_v2");
+        get(stream_synchronize, "cuStreamSynchronize");
+        get(begin_capture, "cuStreamBeginCapture_v2");
+        get(end_capture, "cuStreamEndCapture");
+        get(graph_instantiate, "cuGraphInstantiateWithFlags");
+        get(graph_launch, "cuGraphLaunch");
+        get(graph_destroy, "cuGraphDestroy");
+        get(graph_executable_destroy, "cuGraphExecDestroy");
         get(stream_create, "cuStreamCreate");
         get(stream_destroy, "cuStreamDestroy_v2");
         get(event_create, "cuEventCreate");
@@ -102,6 +124,7 @@ struct Functions {
 // CUdevice_attribute, CUfunction_attribute
 constexpr int attribute_major = 75, attribute_minor = 76, attribute_multiprocessors = 16;
 constexpr int function_local_bytes = 3, function_registers = 4, function_dynamic_shared = 8;
+constexpr int capture_of_this_thread = 1;  // CUstreamCaptureMode
 }  // namespace abi
 
 /// Loaded once; stays to the end, since other threads may be in it.
@@ -220,6 +243,37 @@ void Device::synchronize() const {
     driver().check(driver().synchronize(), "waiting for " + name_);
 }
 
+void* Device::allocate_host(std::size_t bytes) const {
+    const Current current(context_);
+    void* memory = nullptr;
+    driver().check(driver().allocate_host(&memory, bytes, 0), "allocating " + std::to_string(bytes) + " bytes of host memory");
+    return memory;
+}
+
+void Device::release_host(void* memory) const noexcept {
+    try {
+        const Current current(context_);
+        driver().release_host(memory);
+    } catch (const std::exception&) { return; }
+}
+
+void Device::to_device(void* to, const void* from, std::size_t bytes, Stream stream) const {
+    if (bytes == 0) return;
+    const Current current(context_);
+    driver().check(driver().to_device_later(address(to), from, bytes, stream), "copying to " + name_);
+}
+
+void Device::from_device(void* to, const void* from, std::size_t bytes, Stream stream) const {
+    if (bytes == 0) return;
+    const Current current(context_);
+    driver().check(driver().from_device_later(to, address(from), bytes, stream), "copying from " + name_);
+}
+
+void Device::synchronize(Stream stream) const {
+    const Current current(context_);
+    driver().check(driver().stream_synchronize(stream), "waiting for " + name_);
+}
+
 void Device::zero(void* to, std::size_t stride, std::size_t bytes, std::size_t rows, Stream stream) const {
     if (bytes == 0 || rows == 0) return;
     const Current current(context_);
@@ -235,6 +289,35 @@ Stream Device::make_stream() const {
 }
 
 void Device::destroy_stream(Stream stream) const noexcept { driver().stream_destroy(stream); }
+
+CapturedWork::CapturedWork(const Device& device, Stream stream, const std::function<void()>& work) : device_(device) {
+    const Current current(device.context_);
+    driver().check(driver().begin_capture(stream, abi::capture_of_this_thread), "beginning to record work");
+    void* graph = nullptr;
+    try {
+        work();
+    } catch (...) {
+        driver().end_capture(stream, &graph);
+        if (graph != nullptr) driver().graph_destroy(graph);
+        throw;
+    }
+    driver().check(driver().end_capture(stream, &graph), "recording work");
+    const abi::Result result = driver().graph_instantiate(&executable_, graph, 0);
+    driver().graph_destroy(graph);
+    driver().check(result, "preparing recorded work");
+}
+
+CapturedWork::~CapturedWork() {
+    try {
+        const Current current(device_.context_);
+        driver().graph_executable_destroy(executable_);
+    } catch (const std::exception&) { return; }
+}
+
+void CapturedWork::launch(Stream stream) const {
+    const Current current(device_.context_);
+    driver().check(driver().graph_launch(executable_, stream), "launching recorded work");
+}
 
 Device::Timer::Timer(const Device& device) : device_(device) {
     const Current current(device_.context_);

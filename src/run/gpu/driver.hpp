@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,6 +43,13 @@ class Device {
     void copy(void* to, const void* from, std::size_t bytes, Stream stream) const;  ///< within the device, in the order of the stream
     void synchronize() const;
 
+    /// Memory of the host that the device reads and writes by itself, and copies of it in the order of the stream, without waiting.
+    void* allocate_host(std::size_t bytes) const;
+    void release_host(void* memory) const noexcept;
+    void to_device(void* to, const void* from, std::size_t bytes, Stream stream) const;
+    void from_device(void* to, const void* from, std::size_t bytes, Stream stream) const;
+    void synchronize(Stream stream) const;
+
     /// Rows of `bytes` bytes, `stride` apart, become zero, in the order of the stream.
     void zero(void* to, std::size_t stride, std::size_t bytes, std::size_t rows, Stream stream) const;
 
@@ -52,6 +60,7 @@ class Device {
 
  private:
     friend class Module;
+    friend class CapturedWork;
     int number_ = 0;
     void* context_ = nullptr;
     std::string name_;
@@ -103,6 +112,22 @@ class Memory {
     const Device* device_;
     void* data_;
     std::size_t bytes_;
+};
+
+/// What `work` puts on the stream, recorded instead of run, to be run as one: many kernels for the host's time of one.
+class CapturedWork {
+ public:
+    /// Throws what `work` throws, and Error when something in it cannot be recorded.
+    CapturedWork(const Device& device, Stream stream, const std::function<void()>& work);
+    ~CapturedWork();
+    CapturedWork(const CapturedWork&) = delete;
+    CapturedWork& operator=(const CapturedWork&) = delete;
+
+    void launch(Stream stream) const;
+
+ private:
+    const Device& device_;
+    void* executable_ = nullptr;
 };
 
 /// Two events on a stream.

@@ -16,6 +16,8 @@ int position(const std::vector<std::string>& names, const std::string& name) {
     return static_cast<int>(std::ranges::find(names, name) - names.begin());
 }
 
+}  // namespace
+
 GpuNumber number_of(DType dtype) {
     switch (dtype) {
         case DType::float32:
@@ -29,8 +31,6 @@ GpuNumber number_of(DType dtype) {
     }
     fail("dtype number " + std::to_string(static_cast<int>(dtype)) + " is unknown");
 }
-
-}  // namespace
 
 GpuProblem gpu_problem(const Polynomial& polynomial, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target) {
     GpuProblem problem{.polynomial = polynomial, .storage = {}, .compute = number_of(compute), .target = target};

@@ -67,6 +67,8 @@ class PolynomialPlan {
     std::unique_ptr<const Data> data_;
 };
 
+/// The emitter's name of a dtype.
+GpuNumber number_of(DType dtype);
 /// The problem the emitter is given for these options.
 GpuProblem gpu_problem(const Polynomial& polynomial, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target);
 /// Multiply-adds (of coefficients, without sharing) and bytes of a launch.

@@ -1,0 +1,326 @@
+#include "run/gpu/program_step.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "emit/matrix.hpp"
+#include "emit/tape.hpp"
+#include "emit/text.hpp"
+#include "run/gpu/kernels.hpp"
+#include "schedule/program_order.hpp"
+
+namespace clebsch::gpu {
+namespace {
+
+using Kind = KernelArgument::Kind;
+
+std::size_t at(int position) { return static_cast<std::size_t>(position); }
+
+std::uint64_t address(const void* pointer) { return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer)); }
+std::uint64_t stride(const Buffer& buffer, std::int64_t size) {
+    return static_cast<std::uint64_t>(buffer.row_stride == 0 ? size : buffer.row_stride);
+}
+
+std::vector<GpuNumber> numbers_of(const std::vector<DType>& dtypes) {
+    std::vector<GpuNumber> numbers;
+    for (const DType dtype : dtypes) numbers.push_back(number_of(dtype));
+    return numbers;
+}
+
+std::string names(const Program& program, const std::vector<int>& values) {
+    std::string text;
+    for (const int value : values) text += (text.empty() ? "" : ", ") + program.values[at(value)].name;
+    return text.empty() ? "nothing" : text;
+}
+
+std::shared_ptr<const Module> load_one(const Device& device, const KernelText& kernel, std::string_view preamble = {}) {
+    return load_kernels(device, {{kernel.name, std::string(device_preamble()) + std::string(preamble) + "\n" + kernel.text}}).front();
+}
+
+/// A kernel with a thread per place of every row.
+class PlaceStep final : public ProgramStep {
+ public:
+    PlaceStep(const ProgramStepRequest& request, KernelText kernel, std::vector<int> reads, std::vector<int> writes, int space,
+              std::int64_t width, std::string text)
+        : kernel_(std::move(kernel)),
+          module_(load_one(*request.device, kernel_)),
+          reads_(std::move(reads)),
+          writes_(std::move(writes)),
+          space_(space),
+          width_(width),
+          text_(std::move(text)) {
+        for (const KernelArgument& argument : kernel_.arguments)
+            sizes_.push_back(argument.which < 0 ? 0 : request.program->values[at(argument.which)].size());
+        text_ +=
+            "    " + std::to_string(module_->registers()) + " registers, " + std::to_string(module_->spill_bytes()) + " bytes spilled\n";
+    }
+
+    std::vector<int> reads() const override { return reads_; }
+    std::vector<int> writes() const override { return writes_; }
+    std::string explain() const override { return text_; }
+
+    void launch(const ProgramLaunch& launch) const override {
+        const std::int64_t rows = space_ < 0 ? 1 : launch.rows[space_];
+        if (rows * width_ == 0) return;
+        constexpr std::size_t most_arguments = 512;
+        std::uint64_t words[most_arguments];
+        for (std::size_t i = 0; i < kernel_.arguments.size(); ++i) {
+            const KernelArgument& argument = kernel_.arguments[i];
+            switch (argument.kind) {
+                case Kind::data:
+                    words[i] = address(launch.values[argument.which].data);
+                    break;
+                case Kind::stride:
+                    words[i] = stride(launch.values[argument.which], sizes_[i]);
+                    break;
+                default:
+                    words[i] = static_cast<std::uint64_t>(rows);
+                    break;
+            }
+        }
+        const LaunchShape shape = tape_shape(rows * width_);
+        module_->launch(shape.grid, shape.threads, 0, launch.stream, {words, kernel_.arguments.size()});
+    }
+
+ private:
+    KernelText kernel_;
+    std::shared_ptr<const Module> module_;
+    std::vector<int> reads_, writes_;
+    std::vector<std::int64_t> sizes_;  ///< of the values behind arguments
+    int space_;
+    std::int64_t width_;
+    std::string text_;
+};
+
+/// The arrays of a node among those of the program.
+class NodeArrays {
+ public:
+    NodeArrays(const ProgramStepRequest& request, const Polynomial& polynomial, std::vector<int> arguments)
+        : arguments_(std::move(arguments)) {
+        for (const Index& index : polynomial.indices) {
+            const auto& known = request.program->indices;
+            indices_.push_back(static_cast<int>(std::ranges::find(known, index.name, &Index::name) - known.begin()));
+        }
+        for (const std::string& space : row_spaces(polynomial)) spaces_.push_back(request.space_of(space));
+    }
+
+    /// Calls use(call) with the node's arrays. Each thread keeps the lists it needs for it.
+    template <class Use>
+    void with(const Buffer* values, const IndexBuffer* indices, const std::int64_t* rows, Use use) const {
+        static thread_local std::vector<Buffer> buffers;
+        static thread_local std::vector<IndexBuffer> index_buffers;
+        static thread_local std::vector<std::int64_t> counts;
+        buffers.clear();
+        index_buffers.clear();
+        if (values != nullptr)
+            for (const int value : arguments_) buffers.push_back(values[value]);
+        if (indices != nullptr)
+            for (const int index : indices_) index_buffers.push_back(indices[index]);
+        find_rows(rows, counts);
+        use(Call{.buffers = buffers, .indices = index_buffers, .rows = counts, .indices_checked = true});
+    }
+    void find_rows(const std::int64_t* rows, std::vector<std::int64_t>& counts) const {
+        counts.clear();
+        for (const int space : spaces_) counts.push_back(space < 0 ? 1 : rows[space]);
+    }
+    const std::vector<int>& arguments() const { return arguments_; }
+    int index(int of_polynomial) const { return indices_[at(of_polynomial)]; }
+
+ private:
+    std::vector<int> arguments_, indices_, spaces_;
+};
+
+std::vector<int> with_role(const Polynomial& polynomial, const std::vector<int>& arguments, Role role) {
+    std::vector<int> result;
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+        if (polynomial.operands[i].role == role) result.push_back(arguments[i]);
+    return result;
+}
+
+class PolynomialStep final : public ProgramStep {
+ public:
+    PolynomialStep(const ProgramStepRequest& request, const Polynomial& polynomial, std::vector<int> arguments)
+        : arrays_(request, polynomial, std::move(arguments)), plan_(polynomial, options(request, arrays_.arguments())) {
+        text_ = names(*request.program, writes()) + " = polynomial of " + names(*request.program, reads()) + "\n";
+    }
+
+    std::vector<int> reads() const override { return with_role(plan_.polynomial(), arrays_.arguments(), Role::input); }
+    std::vector<int> writes() const override { return with_role(plan_.polynomial(), arrays_.arguments(), Role::output); }
+    std::size_t scratch_bytes(const std::int64_t* rows) const override {
+        std::vector<std::int64_t> counts;
+        arrays_.find_rows(rows, counts);
+        return plan_.workspace_bytes(counts);
+    }
+    void launch(const ProgramLaunch& launch) const override {
+        arrays_.with(launch.values, launch.indices, launch.rows,
+                     [&](const Call& call) { plan_.launch(call, launch.scratch, launch.stream); });
+    }
+    bool index_error() const override { return plan_.index_error(); }
+    double multiply_adds(const std::int64_t* rows) const override {
+        std::vector<std::int64_t> counts;
+        arrays_.find_rows(rows, counts);
+        return plan_.work(counts).multiply_adds;
+    }
+    std::string explain() const override { return text_ + plan_.explain(); }
+
+ private:
+    static PlanOptions options(const ProgramStepRequest& request, const std::vector<int>& arguments) {
+        PlanOptions options{.dtypes = {}, .compute = request.compute, .schedule = {}, .device = request.device->number()};
+        for (const int value : arguments) options.dtypes.push_back(request.dtypes[at(value)]);
+        return options;
+    }
+
+    NodeArrays arrays_;
+    PolynomialPlan plan_;
+    std::string text_;
+};
+
+class MatrixStep final : public ProgramStep {
+ public:
+    MatrixStep(const ProgramStepRequest& request, const PolynomialNode& node, MatrixSchedule schedule)
+        : schedule_(std::move(schedule)),
+          arrays_(request, node.polynomial, node.arguments),
+          device_(*request.device),
+          tables_(device_, table_bytes()),
+          error_(device_, 256),
+          reads_(with_role(node.polynomial, node.arguments, Role::input)),
+          writes_(with_role(node.polynomial, node.arguments, Role::output)),
+          compute_(number_of(request.compute)),
+          space_(request.space_of(node.polynomial.rows)) {
+        const std::uint64_t clear = 0;
+        device_.to_device(error_.data(), &clear, sizeof clear);
+        device_.to_device(tables_.data(), schedule_.jobs.data(), job_bytes());
+        device_.to_device(static_cast<std::byte*>(tables_.data()) + job_bytes(), schedule_.terms.data(),
+                          schedule_.terms.size() * sizeof(MatrixTerm));
+        for (const Operand& operand : node.polynomial.operands) sizes_.push_back(operand.size());
+        for (const bool few : {false, true}) {
+            const std::vector<MatrixTile> tiles = matrix_tiles(compute_, few);
+            for (const MatrixLaunch& launch : matrix_launches(schedule_, tiles))
+                kernels_[few ? 1 : 0].push_back(
+                    {launch, tiles[launch.tile], load_one(device_, emit_matrix(compute_, tiles[launch.tile]), matrix_preamble())});
+        }
+        if (schedule_.index >= 0) index_space_ = request.space_of(node.polynomial.indices[at(schedule_.index)].to);
+        if (schedule_.rest) {
+            std::vector<int> arguments;
+            for (const int operand : schedule_.rest_operands) arguments.push_back(node.arguments[at(operand)]);
+            rest_ = std::make_unique<PolynomialStep>(request, *schedule_.rest, std::move(arguments));
+        }
+        text_ = names(*request.program, writes_) + " = " + clebsch::explain(schedule_, node.polynomial);
+        for (const TileKernel& kernel : kernels_[0])
+            text_ += "    tiles of " + std::to_string(kernel.tile.rows) + " x " + std::to_string(kernel.tile.columns) + ": " +
+                     std::to_string(kernel.module->registers()) + " registers, " + std::to_string(kernel.module->spill_bytes()) +
+                     " bytes spilled\n";
+        if (rest_) text_ += "  " + rest_->explain();
+    }
+
+    std::vector<int> reads() const override { return reads_; }
+    std::vector<int> writes() const override { return writes_; }
+    std::size_t scratch_bytes(const std::int64_t* rows) const override { return rest_ ? rest_->scratch_bytes(rows) : 0; }
+    bool index_error() const override {
+        std::uint64_t flag = 0;
+        device_.from_device(&flag, error_.data(), sizeof flag);
+        const std::uint64_t clear = 0;
+        if (flag != 0) device_.to_device(error_.data(), &clear, sizeof clear);
+        return (rest_ && rest_->index_error()) || flag != 0;
+    }
+    double multiply_adds(const std::int64_t* rows) const override {
+        return schedule_.multiply_adds * static_cast<double>(rows_of(rows)) + (rest_ ? rest_->multiply_adds(rows) : 0.0);
+    }
+    std::string explain() const override { return text_; }
+
+    void launch(const ProgramLaunch& launch) const override {
+        if (rest_) rest_->launch(launch);
+        const std::int64_t rows = rows_of(launch.rows);
+        if (rows == 0) return;
+        const std::size_t few = matrix_few(schedule_, compute_, rows, device_.multiprocessors()) ? 1 : 0;
+        std::array<std::uint64_t, matrix_first_operand + 2 * MatrixSchedule::most_operands> words{};
+        words[1] = address(tables_.data()) + job_bytes();
+        words[3] = static_cast<std::uint64_t>(rows);
+        if (schedule_.index >= 0) {
+            const IndexBuffer& index = launch.indices[arrays_.index(schedule_.index)];
+            words[4] = address(index.data);
+            words[5] = index.type == IndexType::int64 ? 1 : 0;
+            words[6] = static_cast<std::uint64_t>(launch.rows[index_space_]);
+        }
+        words[7] = address(error_.data());
+        for (std::size_t o = 0; o < sizes_.size(); ++o) {
+            const Buffer& buffer = launch.values[arrays_.arguments()[o]];
+            words[matrix_first_operand + 2 * o] = address(buffer.data);
+            words[matrix_first_operand + 2 * o + 1] = stride(buffer, sizes_[o]);
+            if (buffer.row_stride > most_stride)
+                throw Error(ErrorKind::unsupported, "a row stride of " + std::to_string(buffer.row_stride) + " numbers, more than " +
+                                                        std::to_string(most_stride) + ", in a matrix product on a GPU");
+        }
+        for (const TileKernel& kernel : kernels_[few]) {
+            words[0] = address(tables_.data()) + static_cast<std::uint64_t>(kernel.launch.first) * sizeof(MatrixJob);
+            words[2] = static_cast<std::uint64_t>(kernel.launch.count);
+            const LaunchShape shape = matrix_shape(schedule_, kernel.launch, kernel.tile, rows);
+            kernel.module->launch(shape.grid, shape.threads, 0, launch.stream, words);
+        }
+    }
+
+ private:
+    static constexpr std::int64_t most_stride = 1 << 24;  ///< the rows of a tile are reached by 32-bit distances
+    std::size_t job_bytes() const { return schedule_.jobs.size() * sizeof(MatrixJob); }
+    std::size_t table_bytes() const { return job_bytes() + schedule_.terms.size() * sizeof(MatrixTerm); }
+    std::int64_t rows_of(const std::int64_t* rows) const { return space_ < 0 ? 1 : rows[space_]; }
+
+    MatrixSchedule schedule_;
+    NodeArrays arrays_;
+    const Device& device_;
+    Memory tables_, error_;
+    std::vector<int> reads_, writes_;
+    GpuNumber compute_;
+    int space_, index_space_ = -1;
+    std::vector<std::int64_t> sizes_;
+    struct TileKernel {
+        MatrixLaunch launch;
+        MatrixTile tile;
+        std::shared_ptr<const Module> module;
+    };
+    std::array<std::vector<TileKernel>, 2> kernels_;  ///< for many rows, for few
+    std::unique_ptr<PolynomialStep> rest_;
+    std::string text_;
+};
+
+}  // namespace
+
+int ProgramStepRequest::space_of(const std::string& name) const {
+    return name.empty() ? -1 : static_cast<int>(std::ranges::find(*spaces, name) - spaces->begin());
+}
+
+std::unique_ptr<ProgramStep> make_tape_step(const ProgramStepRequest& request, const GpuProgramStep& step) {
+    const Program& program = *request.program;
+    const LanesCode code = tape_of(program, step);
+    std::vector<int> reads;
+    for (const int value : code.arrays())
+        if (std::ranges::find(code.stored(), value) == code.stored().end()) reads.push_back(value);
+    std::string text = names(program, step.stored) + " from " + names(program, reads) + ", " + std::to_string(step.nodes.size()) +
+                       " nodes, " + (step.width == 1 ? "a thread per row: " : std::to_string(step.width) + " threads per row: ") +
+                       std::to_string(static_cast<long>(code.estimate().multiply_adds)) + " multiply-adds and " +
+                       std::to_string(code.functions()) + " functions in each\n";
+    return std::make_unique<PlaceStep>(
+        request, emit_tape(program, code, step.width, numbers_of(request.dtypes), number_of(request.compute)), std::move(reads),
+        step.stored, request.space_of(space_of(program, program.nodes[at(step.nodes[0])])), step.width, std::move(text));
+}
+
+std::unique_ptr<ProgramStep> make_polynomial_step(const ProgramStepRequest& request, const PolynomialNode& node) {
+    return std::make_unique<PolynomialStep>(request, node.polynomial, node.arguments);
+}
+
+std::unique_ptr<ProgramStep> make_matrix_step(const ProgramStepRequest& request, const PolynomialNode& node, MatrixSchedule schedule) {
+    return std::make_unique<MatrixStep>(request, node, std::move(schedule));
+}
+
+std::unique_ptr<ProgramStep> make_conversion_step(const ProgramStepRequest& request, int from, int to) {
+    const Program& program = *request.program;
+    const Value& value = program.values[at(from)];
+    return std::make_unique<PlaceStep>(
+        request, emit_conversion(program, from, to, number_of(request.dtypes[at(from)]), number_of(request.dtypes[at(to)])),
+        std::vector<int>{from}, std::vector<int>{to}, request.space_of(value.space), value.size(),
+        program.values[at(to)].name + " = " + value.name + " as " + to_text(request.dtypes[at(to)]) + "\n");
+}
+
+}  // namespace clebsch::gpu

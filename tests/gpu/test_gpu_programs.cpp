@@ -1,0 +1,129 @@
+// Programs on a GPU against the reference. Without a GPU or its compiler these tests say so and pass.
+#include <doctest/doctest.h>
+
+#include "base/error.hpp"
+#include "describe/derivative.hpp"
+#include "describe/text.hpp"
+#include "emit/matrix.hpp"
+#include "emit/text.hpp"
+#include "gpu/can_run.hpp"
+#include "run/gpu/compiler.hpp"
+#include "support/coverage.hpp"
+#include "support/magnitudes.hpp"
+#include "support/network_layers.hpp"
+#include "support/random_descriptions.hpp"
+#include "support/repetitions.hpp"
+#include "support/run_gpu_program.hpp"
+
+using namespace clebsch;
+using namespace clebsch::testing;
+
+namespace {
+
+double error_against(const RunResult& result, const std::map<std::string, ReferenceArray>& reference,
+                     const std::map<std::string, ReferenceArray>& scale) {
+    if (!result.surroundings_intact) return INFINITY;
+    double largest = 0;
+    for (const auto& [name, numbers] : reference)
+        largest = std::max(largest, error_in_magnitudes(result.outputs.at(name), numbers, scale.at(name)));
+    return largest;
+}
+
+}  // namespace
+
+TEST_CASE("matrix products compile for every architecture within their registers") {
+    if (!gpu::compiler_status().found) {
+        MESSAGE("skipped: " << gpu::compiler_status().text);
+        return;
+    }
+    for (const char* target : {"sm_80", "sm_90", "sm_120"})
+        for (const GpuNumber compute : {GpuNumber::float32, GpuNumber::float64})
+            for (const bool few : {false, true})
+                for (const MatrixTile& tile : matrix_tiles(compute, few)) {
+                    const KernelText kernel = emit_matrix(compute, tile);
+                    const gpu::Compiled compiled = gpu::compile(
+                        std::string(device_preamble()) + std::string(matrix_preamble()) + kernel.text, kernel.name, gpu_target(target));
+                    const gpu::KernelResources resources = gpu::resources_of(compiled.log);
+                    const std::string what = std::string(target) + " " + type_name(compute) + ", tiles of " + std::to_string(tile.rows) +
+                                             " x " + std::to_string(tile.columns);
+                    MESSAGE(what << ": " << resources.registers << " registers, " << resources.shared_bytes << " bytes of shared memory");
+                    CHECK(resources.spill_bytes <= 64);
+                    CHECK(resources.registers * MatrixTile::threads * tile.blocks <= gpu_target(target).registers);
+                }
+}
+
+TEST_CASE("random programs run on the GPU as the reference says") {
+    if (!can_run_on_gpu()) return;
+    const int count = repetitions(40);
+    MESSAGE(count << " programs from seed " << first_seed(71'240));
+    random::Limits limits;
+    limits.smooth_only = true;
+    limits.rows = 24;
+    limits.work = 100'000;
+    Coverage coverage;
+    for (int i = 0; i < count; ++i) {
+        const std::uint64_t seed = first_seed(71'240) + static_cast<std::uint64_t>(i);
+        random::Engine engine(seed);
+        Program program = random::program(engine, limits);
+        std::vector<std::string> names;
+        for (const int value : program.inputs) names.push_back(program.values[static_cast<std::size_t>(value)].name);
+        if (i % 3 == 2) program = vjp(program, names);
+        const ReferenceInputs inputs = random::inputs(engine, program, limits);
+        coverage.add(program);
+        coverage.add(inputs);
+        CAPTURE(seed);
+        const DType dtype = seed % 3 == 2 ? DType::float32 : DType::float64;
+        const gpu::ProgramPlan plan(
+            program, {.dtypes = std::vector<DType>(program.inputs.size() + program.outputs.size(), dtype), .compute_again = seed % 2 == 0});
+        const ReferenceInputs stored = rounded_inputs(program, inputs, plan.dtypes());
+        const RunResult result = run_gpu(plan, stored,
+                                         {.index_type = seed % 2 == 0 ? IndexType::int64 : IndexType::int32,
+                                          .padding = static_cast<std::int64_t>(seed % 4),
+                                          .offset = static_cast<std::int64_t>(seed % 3),
+                                          .launches = seed % 5 == 0 ? 2 : 1});
+        const double error = error_against(result, evaluate(program, stored), magnitudes(program, stored, dtype));
+        if (!(error < (dtype == DType::float64 ? 1e-13 : 4e-6)))
+            FAIL_CHECK("error " << error << " in\n" << to_text(program) << plan.explain());
+        CHECK_FALSE(plan.index_error());
+    }
+    MESSAGE(coverage.to_text());
+}
+
+TEST_CASE("layers of networks to their second derivatives, in float32 and float64, with other storage than arithmetic") {
+    if (!can_run_on_gpu()) return;
+    for (const DType compute : {DType::float64, DType::float32})
+        for (int order = 0; order < 3; ++order)
+            for (const bool mixed : {false, true}) {
+                NetworkLayers layers{.features = Irreps("33x0e+20x1o"), .harmonics = Irreps("0e+1o"), .hidden = 40, .layers = 2};
+                layers.layout = mixed ? Layout::mul_ir : Layout::ir_mul;
+                Program program = network_layers(layers);
+                for (int o = 0; o < order; ++o) program = value_and_vjp(program, std::vector<std::string>{"vectors", "layer0.mixing"});
+                random::Engine engine(31);
+                random::Limits limits;
+                limits.rows = 300;
+                limits.work = 3e7;
+                std::vector<DType> dtypes(program.inputs.size() + program.outputs.size(), compute);
+                if (mixed)
+                    for (std::size_t i = 0; i < dtypes.size(); i += 2)
+                        dtypes[i] = compute == DType::float64 ? DType::float32 : DType::float64;
+                const gpu::ProgramPlan plan(program, {.dtypes = dtypes, .compute = compute});
+                const ReferenceInputs stored = rounded_inputs(program, random::inputs(engine, program, limits), plan.dtypes());
+                const double error = error_against(run_gpu(plan, stored), evaluate(program, stored), magnitudes(program, stored, compute));
+                const bool exact = compute == DType::float64 && !mixed;
+                CAPTURE(order);
+                CAPTURE(mixed);
+                if (!(error < (exact ? 1e-13 : 2e-6))) FAIL_CHECK("error " << error << "\n" << plan.explain());
+            }
+}
+
+TEST_CASE("programs on a GPU refuse what does not fit, naming it") {
+    if (!can_run_on_gpu()) {
+        if (gpu::device_count() == 0) CHECK_THROWS_AS(gpu::ProgramPlan(network_layers({})), Error);
+        return;
+    }
+    const gpu::ProgramPlan plan(network_layers({.layers = 1}));
+    const std::vector<std::int64_t> few = {1}, rows = {4, 3};
+    CHECK_THROWS_WITH_AS(plan.workspace_bytes(few), doctest::Contains("row spaces"), Error);
+    const Call call{.buffers = {}, .indices = {}, .rows = rows};
+    CHECK_THROWS_WITH_AS(plan.launch(call, {}, nullptr), doctest::Contains("buffers"), Error);
+}
