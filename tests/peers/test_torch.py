@@ -236,6 +236,75 @@ def test_a_layer_compiles_whole_and_once_for_all_sizes(backend: str) -> None:
             torch.testing.assert_close(gradient, wanted)
 
 
+@pytest.mark.parametrize("case", ["fully connected", "linear, biases", "harmonics", "tensor product uvu", "broadcast"])
+def test_forward_mode_agrees_with_e3nn(case: str) -> None:
+    ours, theirs, inputs = MODULES[case]()
+    ours.load_state_dict(theirs.state_dict())
+    inputs = tuple(tensor.detach() for tensor in inputs)
+    tangents = tuple(torch.randn_like(tensor) for tensor in inputs)
+    for value, wanted in zip(torch.func.jvp(ours, inputs, tangents), torch.func.jvp(theirs, inputs, tangents), strict=True):
+        torch.testing.assert_close(value, wanted, rtol=1e-12, atol=1e-12)
+    assert torch.autograd.gradcheck(ours, tuple(t.requires_grad_() for t in inputs), check_forward_ad=True)
+
+
+def test_forward_mode_reaches_weights_and_second_order() -> None:
+    module, inputs = contraction()
+    x, species = inputs[0].detach(), inputs[1]
+    along = torch.randn_like(module.weight)
+
+    def of_weight(weight: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(module, {"weight": weight}, (x, species))
+
+    value, tangent = torch.func.jvp(of_weight, (module.weight.detach(),), (along,))
+    torch.testing.assert_close(tangent, of_weight(along))  # linear in the weights
+    energy = lambda x: module(x, species).sin().sum()  # noqa: E731
+    hessian = torch.func.hessian(energy)(x)  # forward over reverse, batched
+    double_backward = torch.autograd.functional.hessian(energy, x)
+    torch.testing.assert_close(hessian, double_backward)
+    torch.testing.assert_close(torch.func.jacfwd(torch.func.jacfwd(energy))(x), double_backward)
+    torch.testing.assert_close(torch.func.grad(energy)(x), torch.autograd.functional.jacobian(energy, x))
+    assert value.shape == (4, 8)
+
+
+@pytest.mark.parametrize(
+    "batched", [(0,), (1, 2), (0, 1, 2), (3,), (0, 3, 4), (0, 1, 2, 3, 4)], ids=lambda which: "".join("xywsr"[i] for i in which)
+)
+@pytest.mark.parametrize("masked", [False, True])
+def test_vmap_is_a_loop(batched: tuple[int, ...], masked: bool) -> None:
+    module, inputs = convolution()
+    inputs = tuple(tensor.detach() for tensor in inputs)
+    if masked:
+        inputs[3][1] = -1
+        inputs[4][:2] = -1
+    stacked = [
+        torch.stack([t, t.flip(0) * (1 + (t.dtype == torch.float64)), t]) if i in batched else t for i, t in enumerate(inputs)
+    ]
+    if 4 in batched:
+        stacked[4] = stacked[4].sort(dim=1)[0]
+    dims = tuple(0 if i in batched else None for i in range(5))
+    expected = torch.stack([module(*(t[b] if i in batched else t for i, t in enumerate(stacked))) for b in range(3)])
+    torch.testing.assert_close(torch.vmap(module, dims)(*stacked), expected)
+    if 0 in batched:  # another place of the batch
+        other = (stacked[0].movedim(0, 1), *stacked[1:])
+        torch.testing.assert_close(torch.vmap(module, (1, *dims[1:]))(*other), expected)
+
+
+def test_vmap_of_weights_and_of_their_gradients() -> None:
+    module, inputs = MODULES["fully connected"]()[::2]
+    x, y = (tensor.detach() for tensor in inputs)
+    weights = torch.randn(3, module.weight_numel)
+
+    def loss(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return (torch.func.functional_call(module, {"weight": weight}, (x, y)) ** 2).sum()
+
+    every = torch.vmap(torch.func.grad(loss), (0, None))(weights, x)
+    torch.testing.assert_close(every, torch.stack([torch.func.grad(loss)(weight, x) for weight in weights]))
+    per_sample = torch.vmap(
+        torch.func.grad(lambda w, x, y: (torch.func.functional_call(module, {"weight": w}, (x, y)) ** 2).sum()), (None, 0, 0)
+    )(weights[0], x, y)
+    torch.testing.assert_close(per_sample.sum(0), every[0])
+
+
 def test_training_on_forces_reaches_every_weight() -> None:
     """The gradient of a force is a second derivative: against finite differences along a direction."""
     layer, inputs = Layer(), graph(5, 12)
@@ -282,6 +351,18 @@ def test_rows_apart_expanded_and_sliced() -> None:
     assert torch.equal(module(x, same, weights, sender, receiver), module(x, same.contiguous(), weights, sender, receiver))
     apart = torch.stack([sender, sender], 1)[:, 0]
     assert torch.equal(module(x, y, weights, apart.int(), receiver.int()), expected)
+
+
+def test_an_exported_layer_runs_from_its_file() -> None:
+    layer, inputs = Layer(), graph(5, 12)
+    edges = torch.export.Dim("edges", min=2)
+    shapes = ({}, {0: edges}, {0: edges}, {0: edges})
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(layer, inputs, dynamic_shapes=shapes), file)
+    file.seek(0)
+    again = torch.export.load(file).module()
+    for other in (inputs, (inputs[0], *graph(5, 23)[1:])):
+        torch.testing.assert_close(again(*other), layer(*other))
 
 
 def test_any_operation_by_name() -> None:

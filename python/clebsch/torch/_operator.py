@@ -6,7 +6,7 @@ What travels in a traced or exported graph is the operation's canonical text; he
 from __future__ import annotations
 
 from ctypes import byref, c_int64, sizeof
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -66,15 +66,21 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Gradient:
-    """The derivative with respect to some inputs, and where its arrays come from in the call that is derived."""
+class Derivative:
+    """A derivative with respect to some inputs, and where its arrays come from in the call that is derived."""
 
     text: str
     inputs: tuple[int, ...]  #: positions among the call's inputs
     indices: tuple[int, ...]
-    cotangents: tuple[int, ...]  #: positions among the call's outputs
+    given: tuple[int, ...]  #: positions among the cotangents (one per output) or the tangents (one per wanted input)
     spaces: tuple[int, ...]
-    wanted: tuple[int, ...]  #: the input whose gradient each output is
+    wanted: tuple[int, ...]  #: the inputs it is with respect to: reverse mode has an output for each
+    outputs: tuple[int, ...] = ()  #: forward mode: the output whose tangent each output is
+
+    def __call__(self, call: Any, inputs: Any, indices: Any, given: Any, rows: Any) -> list[torch.Tensor]:
+        """Runs it through `call` on the inputs and indices it reads and all cotangents or tangents."""
+        tensors = [*inputs, *(given[i] for i in self.given)]
+        return call(self.text, tensors, list(indices), [rows[i] for i in self.spaces])
 
 
 @cache
@@ -84,34 +90,48 @@ def known(text: str) -> Known:
 
 
 @cache
-def gradient_of(text: str, wanted: tuple[int, ...]) -> Gradient:
+def gradient_of(text: str, wanted: tuple[int, ...]) -> Derivative:
     """The reverse-mode derivative with respect to the inputs at these positions."""
     forward = known(text)
+    if not wanted:
+        return Derivative("", (), (), (), (), ())
     operation = forward.operation.vjp(*(forward.inputs[i] for i in wanted))
+    outputs = [output.name for output in forward.operation.outputs]
+    return _derivative(forward, operation, wanted, outputs, "cotangent")
+
+
+@cache
+def tangent_of(text: str, wanted: tuple[int, ...]) -> Derivative:
+    """The forward-mode derivative along these inputs."""
+    forward = known(text)
+    names = [forward.inputs[i] for i in wanted]
+    operation = forward.operation.jvp(*names)
+    outputs = [output.name for output in forward.operation.outputs]
+    places = tuple(_place(output.name, outputs, "tangent") for output in operation.outputs)
+    return replace(_derivative(forward, operation, wanted, names, "tangent"), outputs=places)
+
+
+def _derivative(forward: Known, operation: Operation, wanted: tuple[int, ...], sources: list[str], suffix: str) -> Derivative:
+    """Its inputs are some of the forward ones, then what is given: the (co)tangents of `sources`."""
     derivative = known(operation.text)
-    inputs, cotangents = [], []
-    for name in derivative.inputs:
-        if name in forward.inputs:
-            inputs.append(forward.inputs.index(name))
-        else:
-            cotangents.append(_output_of(name, forward.operation))
-    return Gradient(
+    own = [name for name in derivative.inputs if name in forward.inputs]
+    return Derivative(
         operation.text,
-        tuple(inputs),
+        tuple(forward.inputs.index(name) for name in own),
         tuple(forward.indices.index(name) for name in derivative.indices),
-        tuple(cotangents),
+        tuple(_place(name, sources, suffix) for name in derivative.inputs[len(own) :]),
         tuple(forward.spaces.index(name) for name in derivative.spaces),
         wanted,
     )
 
 
-def _output_of(cotangent: str, forward: Operation) -> int:
-    """The output a cotangent belongs to: it is called after it, with a number where that name was taken."""
-    for i, output in enumerate(forward.outputs):
-        base = f"{output.name}_cotangent"
-        if cotangent == base or (cotangent.startswith(f"{base}_") and cotangent[len(base) + 1 :].isdecimal()):
+def _place(name: str, sources: list[str], suffix: str) -> int:
+    """The source a cotangent or tangent belongs to: it is called after it, with a number where that name was taken."""
+    for i, source in enumerate(sources):
+        base = f"{source}_{suffix}"
+        if name == base or (name.startswith(f"{base}_") and name[len(base) + 1 :].isdecimal()):
             return i
-    raise AssertionError(f"{cotangent} is the cotangent of no output")
+    raise AssertionError(f"{name} is the {suffix} of nothing")
 
 
 class Frame:
@@ -224,20 +244,24 @@ def _shapes(text: str, inputs: list[torch.Tensor], indices: list[torch.Tensor], 
     return [like.new_empty((1 if space < 0 else rows[space], size)) for space, size in known(text).output_shapes]
 
 
+call_operator = torch.ops.clebsch.run.default
+
+
+# Derivatives of the operator itself, as compilers trace it
+# -----------------------------------------------------------------------------------------------------------------------------
+
+
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None:
     """Keeps what the derivative reads, and nothing else."""
     text, tensors, indices, rows = inputs
-    wanted = tuple(i for i, tensor in enumerate(tensors) if tensor.requires_grad)
-    gradient = gradient_of(text, wanted)
+    gradient = gradient_of(text, tuple(i for i, tensor in enumerate(tensors) if tensor.requires_grad))
     ctx.gradient, ctx.rows, ctx.counts = gradient, rows, (len(tensors), len(indices))
     ctx.save_for_backward(*(tensors[i] for i in gradient.inputs), *(indices[i] for i in gradient.indices))
 
 
 def _backward(ctx: Any, cotangents: list[torch.Tensor]) -> tuple[Any, ...]:
     gradient, count = ctx.gradient, len(ctx.gradient.inputs)
-    tensors = [*ctx.saved_tensors[:count], *(cotangents[i] for i in gradient.cotangents)]
-    indices, rows = list(ctx.saved_tensors[count:]), [ctx.rows[i] for i in gradient.spaces]
-    results = run(gradient.text, tensors, indices, rows)
+    results = gradient(call_operator, ctx.saved_tensors[:count], ctx.saved_tensors[count:], cotangents, ctx.rows)
     gradients: list[torch.Tensor | None] = [None] * ctx.counts[0]
     for i, result in zip(gradient.wanted, results, strict=True):
         gradients[i] = result
@@ -246,4 +270,113 @@ def _backward(ctx: Any, cotangents: list[torch.Tensor]) -> tuple[Any, ...]:
 
 torch.library.register_autograd("clebsch::run", _backward, setup_context=_remember)
 
-run = torch.ops.clebsch.run.default
+
+# Eager calls: the same derivatives, and forward mode and vmap, which an operator cannot have from Python
+# -----------------------------------------------------------------------------------------------------------------------------
+
+
+def run(text: str, inputs: list[torch.Tensor], indices: list[torch.Tensor], rows: list[int]) -> list[torch.Tensor]:
+    """Runs the operation of a text: tensors and numbers of rows in the text's order."""
+    if torch.compiler.is_compiling():
+        return call_operator(text, inputs, indices, rows)
+    return list(Run.apply(text, tuple(rows), len(inputs), *inputs, *indices))
+
+
+class Run(torch.autograd.Function):
+    """Arguments: text, rows, number of inputs, inputs and indices."""
+
+    @staticmethod
+    def forward(text: str, rows: tuple[int, ...], count: int, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
+        return tuple(call_operator(text, list(tensors[:count]), list(tensors[count:]), list(rows)))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
+        ctx.text, ctx.rows, ctx.count = inputs[:3]
+        tensors: list[Any] = list(inputs[3:])
+        ctx.save_for_forward(*tensors)
+        if not torch._C._are_functorch_transforms_active():  # then only what the derivative reads
+            gradient = gradient_of(ctx.text, tuple(i for i in range(ctx.count) if ctx.needs_input_grad[3 + i]))
+            read = {*gradient.inputs, *(ctx.count + i for i in gradient.indices)}
+            tensors = [tensor if i in read else None for i, tensor in enumerate(tensors)]
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+        gradient = gradient_of(ctx.text, tuple(i for i in range(ctx.count) if ctx.needs_input_grad[3 + i]))
+        inputs = [ctx.saved_tensors[i] for i in gradient.inputs]
+        indices = [ctx.saved_tensors[ctx.count + i] for i in gradient.indices]
+        results: list[Any] = [None] * len(ctx.needs_input_grad)
+        for i, result in zip(gradient.wanted, gradient(run, inputs, indices, cotangents, ctx.rows), strict=True):
+            results[3 + i] = result
+        return tuple(results)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: torch.Tensor | None) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
+        along = [tangent for tangent in tangents[3 : 3 + ctx.count] if tangent is not None]
+        tangent = tangent_of(ctx.text, tuple(i for i in range(ctx.count) if tangents[3 + i] is not None))
+        inputs = [ctx.saved_tensors[i] for i in tangent.inputs]
+        indices = [ctx.saved_tensors[ctx.count + i] for i in tangent.indices]
+        found = dict(zip(tangent.outputs, tangent(run, inputs, indices, along, ctx.rows), strict=True))
+        shapes = known(ctx.text).output_shapes
+        like = ctx.saved_tensors[0]
+        return tuple(
+            found[i] if i in found else like.new_zeros((1 if space < 0 else ctx.rows[space], size))
+            for i, (space, size) in enumerate(shapes)
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], text: str, rows: tuple[int, ...], count: int, *tensors: torch.Tensor) -> Any:
+        batch = Batch(info.batch_size, list(zip(tensors, in_dims[3:], strict=True)))
+        return batch.run(run, text, count, list(rows))
+
+
+@dataclass
+class Batch:
+    """Inputs, then indices, each with the dimension of its batch; None: the same for all."""
+
+    size: int
+    tensors: list[tuple[torch.Tensor, int | None]]
+
+    def run(self, call: Any, text: str, count: int, rows: list[int]) -> tuple[tuple[torch.Tensor, ...], tuple[int, ...]]:
+        """The batch as further rows; one by one where an array of one row is batched or summed into. The batch comes first."""
+        what = known(text)
+        inputs, indices = self.tensors[:count], self.tensors[count:]
+        alone = any(space < 0 for space, _ in what.output_shapes)
+        alone |= any(space < 0 and dim is not None for (space, _), (_, dim) in zip(what.input_shapes, inputs, strict=True))
+        for index, (tensor, _) in zip(what.operation.indices, indices, strict=True):
+            alone |= index.sorted and bool((tensor < 0).any())  # masked rows begin every part
+        found = self._one_by_one(call, text, count, rows) if alone else self._folded(call, what, text, count, rows)
+        return tuple(found), (0,) * len(found)
+
+    def _one_by_one(self, call: Any, text: str, count: int, rows: list[int]) -> list[torch.Tensor]:
+        results = []
+        for i in range(self.size):
+            one = [tensor if dim is None else tensor.select(dim, i) for tensor, dim in self.tensors]
+            results.append(call(text, one[:count], one[count:], rows))
+        if not results:
+            return [torch.empty((0, 1 if space < 0 else rows[space], size)) for space, size in known(text).output_shapes]
+        return [torch.stack(each) for each in zip(*results, strict=True)]
+
+    def _folded(self, call: Any, what: Known, text: str, count: int, rows: list[int]) -> list[torch.Tensor]:
+        parts = [tensor.expand(self.size, *tensor.shape) if dim is None else tensor.movedim(dim, 0) for tensor, dim in self.tensors]
+        inputs = [
+            tensor if space < 0 else part.reshape(self.size * rows[space], size)
+            for part, (tensor, _), (space, size) in zip(parts[:count], self.tensors[:count], what.input_shapes, strict=True)
+        ]
+        indices = []
+        for part, index in zip(parts[count:], what.operation.indices, strict=True):
+            begin = rows[what.spaces.index(index.target)] * torch.arange(self.size, dtype=part.dtype)
+            indices.append(torch.where(part < 0, part, part + begin[:, None]).reshape(-1))
+        found = call(text, inputs, indices, [self.size * number for number in rows])
+        return [out.reshape(self.size, rows[space], size) for out, (space, size) in zip(found, what.output_shapes, strict=True)]
+
+
+def _operator_vmap(info: Any, in_dims: Any, text: str, inputs: Any, indices: Any, rows: Any) -> Any:
+    dims = [*(in_dims[1] or [None] * len(inputs)), *(in_dims[2] or [None] * len(indices))]
+    batch = Batch(info.batch_size, list(zip([*inputs, *indices], dims, strict=True)))
+    found, places = batch.run(call_operator, text, len(inputs), list(rows))
+    return list(found), list(places)
+
+
+if hasattr(torch.library, "register_vmap"):  # PyTorch 2.5
+    torch.library.register_vmap("clebsch::run", _operator_vmap)
