@@ -1,6 +1,7 @@
 // clebsch bench: how fast operations run here, against what this machine can do in the same run.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 
 #include "base/error.hpp"
@@ -251,7 +252,12 @@ void add_bench(CLI::App& app, int& status) {
     command->add_option("--layout", arguments->layout, "mul_ir (e3nn's) or ir_mul, of all operands")->capture_default_str();
     command->add_option("--kernel", arguments->family,
                         "The only kernel family to use before `general`; with --device cuda the schedule, stream or general");
-    command->add_option("--seconds", arguments->seconds, "Time for each pass")->check(CLI::Range(0.01, 600.0))->capture_default_str();
+    command->add_option("--seconds", arguments->seconds, "Time for each pass")
+        ->check([](const std::string& text) {
+            const double seconds = std::strtod(text.c_str(), nullptr);
+            return seconds >= 0.01 && seconds <= 600 ? "" : "expected 0.01 to 600 seconds, got '" + text + "'";
+        })
+        ->capture_default_str();
     command->add_option("--device", arguments->device, "cpu or cuda")->capture_default_str();
     command->add_option("--blocks", arguments->blocks, "cuda: blocks of a stream kernel per multiprocessor (default: chosen)")
         ->check(CLI::Range(1, 8));
@@ -276,6 +282,7 @@ void add_bench(CLI::App& app, int& status) {
         for (const auto& [option, needed] : {std::pair{"--cutoff", "--structure"}, {"--edge", "--in"}, {"--filter", "--in"}})
             if (command->count(option) > 0 && command->count(needed) == 0)
                 fail(std::string(option) + ": expected together with " + needed + ", which is not given");
+        if (command->count("--in") > 0 && arguments->in.empty()) fail("--in: expected irreps such as 4x0e+4x1o, got ''");
         status = run(*arguments);
     });
 }

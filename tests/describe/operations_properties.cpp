@@ -444,7 +444,8 @@ TEST_CASE("errors name the operation, the option or instruction, what was expect
     contains(error_of("spherical_harmonics", {{"irreps", "1e+1o"}}), {"1e+1x1o"});
     contains(error_of("symmetric_contraction", {{"in", "2x0e+3x1o"}, {"out", "2x0e"}}), {"one multiplicity"});
     contains(error_of("symmetric_contraction", {{"in", "2x0e"}, {"out", "2x0e"}, {"correlation", "0"}}), {"correlation", "got 0"});
-    contains(error_of("radial_network", {{"cutoff", "-1"}}), {"cutoff above 0", "-1"});
+    for (const char* cutoff : {"-1", "0", "1e-300", "1e+300"})
+        contains(error_of("radial_network", {{"cutoff", cutoff}}), {"expected a cutoff of 1e-50 to 1e50, got", cutoff});
     contains(error_of("elementwise_product", {{"in1", "2x0e"}, {"in2", "3x0e"}}), {"equal numbers of channels", "2 in", "3 in"});
     contains(
         error_of("custom_product",

@@ -74,6 +74,9 @@ TEST_CASE("usage errors and bad input end with code 2 and say what was expected"
     for (const std::string number : {"", "fast", "1e400", "3x", "nan", "inf"})
         check_error({"graph", data + "water-216.xyz", "--cutoff", number}, {"--cutoff: expected a finite number, got '" + number + "'"});
     check_error({"bench", "nequix-main", "--seconds", "nan"}, {"--seconds: expected a finite number, got 'nan'"});
+    for (const std::string number : {"0", "-1", "601"})
+        check_error({"bench", "nequix-main", "--seconds", number}, {"--seconds: expected 0.01 to 600 seconds, got '" + number + "'"});
+    check_error({"bench", "--in", ""}, {"--in: expected irreps"});
     check_error({"bench", "nequix-main", "--rows", "1e3"}, {"--rows: expected an integer, got '1e3'"});
     check_error({"bench", "nequix-main", "--cutoff", "3"}, {"--cutoff: expected together with --structure"});
     check_error({"bench", "nequix-main", "--filter", "0e"}, {"--filter: expected together with --in"});

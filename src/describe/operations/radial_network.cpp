@@ -165,11 +165,14 @@ int perceptron(ProgramBuilder& program, const std::string& rows, int x, std::int
 
 void check(const RadialOptions& options) {
     const std::string where = "radial network: ";
-    if (!(options.cutoff > 0) || !std::isfinite(options.cutoff)) fail(where + "expected a cutoff above 0, got " + number_text(options.cutoff));
+    // Far below and above any length, but powers of it are finite numbers that are not zero.
+    if (!(options.cutoff > 1e-50 && options.cutoff < 1e50))
+        fail(where + "expected a cutoff of 1e-50 to 1e50, got " + number_text(options.cutoff));
     if (options.basis_size < 1 || options.basis_size > largest_basis)
         fail(where + "expected a basis of 1 to " + std::to_string(largest_basis) + " functions, got " + std::to_string(options.basis_size));
     if (options.basis != RadialBasis::bessel) {
-        if (!(options.start < options.cutoff)) fail(where + "expected centres that start below the cutoff, got " + number_text(options.start));
+        if (!(options.start < options.cutoff))
+            fail(where + "expected centres that start below the cutoff, got " + number_text(options.start));
         if (!options.open_ends && options.basis_size < 2) fail(where + "expected at least 2 centres with both ends among them");
     }
     if (options.cutoff_power < 0 || options.cutoff_power > 64)
