@@ -6,6 +6,8 @@ import copy
 import io
 import pickle
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -322,6 +324,37 @@ def test_training_on_forces_reaches_every_weight() -> None:
                 parameter += sign * step * along
         values.append(loss().item())
     assert (values[0] - values[1]) / (2 * step) == pytest.approx(slope.item(), rel=1e-6)
+
+
+MEMORY = """
+import resource, clebsch.torch as ct, torch
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+def step(nodes, edges):
+    torch.manual_seed(0)
+    x, y = torch.randn(nodes, 704, requires_grad=True), torch.randn(edges, 16, requires_grad=True)
+    weights = torch.randn(edges, layer.weight_numel, requires_grad=True)
+    sender, receiver = torch.randint(0, nodes, (edges,)), torch.randint(0, nodes, (edges,)).sort()[0]
+    before = peak()
+    out = layer(x, y, weights, sender, receiver)
+    gradients = torch.autograd.grad(out, (x, y, weights), torch.ones_like(out))
+    results = (out, out, *gradients)  # out twice: its cotangent
+    return peak() - before, sum(tensor.nbytes for tensor in results)
+
+layer = ct.Convolution("128x0e+64x1o+32x2e+32x3o", "0e+1o+2e+3o", "0e+1o+2e+3o")
+step(4, 45)
+print(*step(200, 18000))
+"""
+
+
+def test_memory_is_inputs_and_results() -> None:
+    """Products per edge would be 390 MB, and again for the gradients."""
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    used, results = map(int, done.stdout.split())
+    assert used > 0.5 * results  # the peak is of this call
+    assert used < 1.1 * results + (16 << 20)
 
 
 def test_copies_files_and_dtypes() -> None:

@@ -5,6 +5,7 @@ What travels in a traced or exported graph is the operation's canonical text; he
 
 from __future__ import annotations
 
+import inspect
 from ctypes import byref, c_int64, sizeof
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -277,9 +278,18 @@ torch.library.register_autograd("clebsch::run", _backward, setup_context=_rememb
 
 def run(text: str, inputs: list[torch.Tensor], indices: list[torch.Tensor], rows: list[int]) -> list[torch.Tensor]:
     """Runs the operation of a text: tensors and numbers of rows in the text's order."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or not _is_derived(inputs):
         return call_operator(text, inputs, indices, rows)
     return list(Run.apply(text, tuple(rows), len(inputs), *inputs, *indices))
+
+
+def _is_derived(inputs: list[torch.Tensor]) -> bool:
+    """Whether a derivative or a transform may follow this call."""
+    return (
+        (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs))
+        or torch._C._are_functorch_transforms_active()
+        or torch.autograd.forward_ad._current_level >= 0
+    )
 
 
 class Run(torch.autograd.Function):
@@ -328,6 +338,10 @@ class Run(torch.autograd.Function):
     def vmap(info: Any, in_dims: tuple[Any, ...], text: str, rows: tuple[int, ...], count: int, *tensors: torch.Tensor) -> Any:
         batch = Batch(info.batch_size, list(zip(tensors, in_dims[3:], strict=True)))
         return batch.run(run, text, count, list(rows))
+
+
+# PyTorch asks for the signature in every call; making it takes longer than the call.
+Run.forward.__signature__ = inspect.signature(Run.forward)  # type: ignore[attr-defined]
 
 
 @dataclass
