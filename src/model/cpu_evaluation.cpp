@@ -28,6 +28,7 @@ ProgramPlan planned(const Program& program, std::vector<DType> dtypes, DType com
     plan.dtypes = std::move(dtypes);
     plan.compute = compute;
     plan.instruction_set = options.instruction_set;
+    if (options.keep_bytes) plan.keep_bytes = *options.keep_bytes;
     return ProgramPlan(program, plan);
 }
 

@@ -19,6 +19,7 @@ struct PotentialOptions {
     std::optional<InstructionSet> instruction_set = {};  ///< default: default_instruction_set()
     /// Radial networks are read from tables of this tolerance (TableOptions; 0: its default) instead of computed.
     std::optional<double> table_tolerance = {};
+    std::optional<std::int64_t> keep_bytes = {};  ///< ProgramOptions::keep_bytes; default: its own
     /// The number of the GPU that computes; absent: the processor does. On a GPU the last bits differ from call to call.
     std::optional<int> gpu = {};
 };

@@ -1,23 +1,17 @@
 #include "run/program_plan.hpp"
 
 #include <algorithm>
-#include <new>
 
 #include "base/error.hpp"
 #include "describe/harmonics_chain.hpp"
 #include "run/program_arguments.hpp"
-#include "run/program_memory.hpp"
-#include "run/program_step.hpp"
 #include "run/realigned.hpp"
-#include "run/step_group.hpp"
+#include "run/tiled_plan.hpp"
 #include "schedule/partial_sums.hpp"
 #include "schedule/program_groups.hpp"
-#include "schedule/program_order.hpp"
 
 namespace clebsch {
 namespace {
-
-std::size_t at(int position) { return static_cast<std::size_t>(position); }
 
 std::string named(const std::string& name) { return "'" + name + "'"; }
 
@@ -40,199 +34,57 @@ std::vector<std::string> row_spaces(const Program& program) {
 
 struct ProgramPlan::Data : ProgramArguments {
     using ProgramArguments::ProgramArguments;
-    Program program;  ///< what runs: simplified, with copies of arrays of other types
     InstructionSet isa{};
-    std::vector<int> argument_values;  ///< positions in program.values
-    std::vector<StepGroup> groups;
-    std::vector<std::string> group_texts;  ///< for explain: what is computed again
-    std::string kept_text;
-    ProgramMemory memory;
-    std::vector<DType> value_dtypes;
+    /// One, or two: that keeps more, which runs while its intermediates take at most keep_bytes, and that computes more again.
+    std::vector<std::unique_ptr<const TiledPlan>> ways;
+    std::int64_t keep_bytes = 0;
 
-    std::size_t table_bytes() const {
-        return round_up(program.values.size() * sizeof(Buffer), 64) + round_up(memory.peak_bytes.size() * sizeof(std::size_t), 64);
+    /// Depends on the numbers of rows alone, so that results do.
+    std::size_t way_of(std::span<const std::int64_t> rows) const {
+        return ways.size() == 2 && ways.front()->intermediate_size(rows) <= static_cast<double>(keep_bytes) ? 0 : ways.size() - 1;
     }
+    const TiledPlan& plan_for(std::span<const std::int64_t> rows) const { return *ways[way_of(rows)]; }
 
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const {
         check_rows(rows);
-        std::size_t step_bytes = 0;
-        for (const StepGroup& group : groups) step_bytes = std::max(step_bytes, group.workspace_bytes(rows, threads));
-        std::size_t sum = 64 + table_bytes();
-        if (__builtin_add_overflow(sum, memory.bytes(rows), &sum) || __builtin_add_overflow(sum, step_bytes, &sum) ||
-            sum > (std::size_t{1} << 63))
-            fail("the workspace of the program exceeds 2^63 bytes for this number of rows");
-        return sum;
+        return plan_for(rows).workspace_bytes(rows, threads);
     }
 
     /// A launch whose call and workspace have been checked.
     void run(const Call& call, const Workspace& workspace, const ParallelFor& parallel_for, const void* prepared) const {
-        // Tables, then the regions of intermediates, then what the running step has for itself.
-        auto* const begin = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(workspace.data), 64));
-        auto* const values = reinterpret_cast<Buffer*>(begin);
-        auto* const regions = reinterpret_cast<std::size_t*>(begin + round_up(program.values.size() * sizeof(Buffer), 64));
-        std::byte* const intermediates = begin + table_bytes();
-        memory.regions(call.rows, regions);
-        for (std::size_t v = 0; v < program.values.size(); ++v) {
-            const ProgramMemory::Place& place = memory.places[v];
-            Buffer buffer;
-            if (place.own) {
-                const std::int64_t rows = place.space < 0 ? 1 : call.rows[at(place.space)];
-                const std::int64_t before = place.space < 0 ? place.offset : ProgramMemory::padded(rows) * place.offset;
-                const std::size_t region = regions[place.space < 0 ? spaces.size() : at(place.space)];
-                buffer = {intermediates + region + before, value_dtypes[v], rows, place.row_stride};
-            }
-            new (values + v) Buffer(buffer);
-        }
-        for (std::size_t i = 0; i < argument_values.size(); ++i) values[argument_values[i]] = call.buffers[i];
-        for (const StepGroup& group : groups) group.describe_inside(values);
-
-        std::byte* const own = intermediates + round_up(memory.bytes(call.rows), 64);
         const auto* made = static_cast<const std::byte*>(prepared);
-        for (const StepGroup& group : groups) {
-            group.launch(values, call.indices.data(), call.rows, own, parallel_for, made);
-            if (made != nullptr) made += group.prepared_bytes();
-        }
+        const std::size_t way = way_of(call.rows);
+        for (std::size_t w = 0; w < way && made != nullptr; ++w) made += ways[w]->prepared_bytes();
+        ways[way]->run(call, workspace, parallel_for, made);
     }
-
-    /// Steps of all groups, conversions of arguments before and after them, and where values lie.
-    void make_groups(const StepRequest& request, const TiledProgram& tiled, const std::vector<std::vector<NodeGroup>>& tiles,
-                     const std::vector<std::pair<int, int>>& copies, std::int64_t chunk_rows);
-    void explain_values(const TiledProgram& tiled);
 };
-
-namespace {
-
-/// Functions and tapes want arrays of the compute type.
-std::vector<bool> wants_compute_type(const Program& program, const std::vector<std::vector<NodeGroup>>& tiles) {
-    std::vector<bool> needed(program.values.size(), false);
-    for (const std::vector<NodeGroup>& tile : tiles) {
-        for (const NodeGroup& group : tile) {
-            for (const int n : group.nodes) {
-                const Node& node = program.nodes[at(n)];
-                if (const auto* function = std::get_if<FunctionNode>(&node)) {
-                    needed[at(function->input)] = needed[at(function->output)] = true;
-                } else if (group.lanes) {
-                    for (const int value : std::get<PolynomialNode>(node).arguments) needed[at(value)] = true;
-                }
-            }
-        }
-    }
-    return needed;
-}
-
-}  // namespace
-
-void ProgramPlan::Data::make_groups(const StepRequest& request, const TiledProgram& tiled, const std::vector<std::vector<NodeGroup>>& tiles,
-                                    const std::vector<std::pair<int, int>>& copies, std::int64_t chunk_rows) {
-    std::vector<int> group_spaces;
-    std::vector<std::vector<std::unique_ptr<ProgramStep>>> steps;
-    const auto add_conversion = [&](int from, int to) {
-        group_spaces.push_back(request.space_of(program.values[at(from)].space));
-        steps.emplace_back();
-        steps.back().push_back(make_conversion_step(request, from, to));
-        group_texts.emplace_back();
-    };
-    const auto is_input = [&](int value) { return std::ranges::find(program.inputs, value) != program.inputs.end(); };
-    for (const auto& [argument, copy] : copies)
-        if (is_input(argument)) add_conversion(argument, copy);
-    for (std::size_t t = 0; t < tiles.size(); ++t) {
-        group_spaces.push_back(request.space_of(tiled.groups[t].space));
-        steps.emplace_back();
-        for (const NodeGroup& group : tiles[t]) {
-            const Node& first = program.nodes[at(group.nodes[0])];
-            if (group.lanes) {
-                std::vector<const Node*> nodes;
-                for (const int n : group.nodes) nodes.push_back(&program.nodes[at(n)]);
-                steps.back().push_back(make_lanes_step(request, nodes, group.stored));
-            } else if (const auto* polynomial = std::get_if<PolynomialNode>(&first)) {
-                steps.back().push_back(make_polynomial_step(request, *polynomial));
-            } else {
-                steps.back().push_back(make_function_step(request, std::get<FunctionNode>(first)));
-            }
-        }
-        std::string again;
-        for (const int value : tiled.groups[t].again) again += (again.empty() ? "" : ", ") + program.values[at(value)].name;
-        group_texts.push_back(again.empty() ? "" : "    computed here and not kept: " + again + "\n");
-    }
-    for (const auto& [argument, copy] : copies)
-        if (!is_input(argument)) add_conversion(copy, argument);
-
-    // Inside a group is what no other one touches.
-    constexpr int nowhere = -1, several = -2;
-    std::vector<int> home(program.values.size(), nowhere);
-    for (std::size_t g = 0; g < steps.size(); ++g) {
-        const auto meet = [&](const std::vector<int>& values) {
-            for (const int value : values)
-                home[at(value)] = home[at(value)] == nowhere || home[at(value)] == static_cast<int>(g) ? static_cast<int>(g) : several;
-        };
-        for (const auto& step : steps[g]) {
-            meet(step->reads());
-            meet(step->writes());
-        }
-    }
-    for (const int value : argument_values) home[at(value)] = several;
-    std::vector<bool> placed(program.values.size(), false);
-    std::vector<ValueUse> uses;
-    for (std::size_t g = 0; g < steps.size(); ++g) {
-        std::vector<bool> inside(program.values.size(), false);
-        for (std::size_t v = 0; v < inside.size(); ++v)
-            inside[v] =
-                home[v] == static_cast<int>(g) && group_spaces[g] >= 0 && request.space_of(program.values[v].space) == group_spaces[g];
-        groups.emplace_back(request, group_spaces[g], std::move(steps[g]), inside, chunk_rows);
-        uses.push_back(groups.back().use());
-        for (std::size_t v = 0; v < inside.size(); ++v)
-            if (home[v] == several || (home[v] == static_cast<int>(g) && !inside[v])) placed[v] = true;
-    }
-    for (const int value : argument_values) placed[at(value)] = false;
-    memory = plan_memory(request, uses, placed);
-}
-
-void ProgramPlan::Data::explain_values(const TiledProgram& tiled) {
-    std::vector<std::string> lists(spaces.size() + 1);
-    for (const int value : tiled.kept) {
-        const Value& kept = program.values[at(value)];
-        const std::size_t space =
-            kept.space.empty() ? spaces.size() : at(static_cast<int>(std::ranges::find(spaces, kept.space) - spaces.begin()));
-        lists[space] += (lists[space].empty() ? "" : ", ") + kept.name + " (" + std::to_string(kept.size()) + ")";
-    }
-    for (std::size_t s = 0; s < lists.size(); ++s)
-        if (!lists[s].empty())
-            kept_text += "kept for other groups, numbers per row of " + (s < spaces.size() ? named(spaces[s]) : "shared values") + ": " +
-                         lists[s] + "\n";
-}
 
 ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) {
     validate(program);
     auto data = std::make_unique<Data>(program, options.dtypes, options.compute);
-    data->program = simplified(with_harmonic_chains(program));
+    const Program simple = simplified(with_harmonic_chains(program));
     data->isa = options.instruction_set.value_or(default_instruction_set());
     require_available(data->isa);
+    if (options.keep_bytes < 0) fail("keep_bytes: expected at least 0, got " + std::to_string(options.keep_bytes));
+    data->keep_bytes = options.keep_bytes;
 
     const bool fuse = options.fuse && options.family.empty();
-    TiledProgram tiled = tile_program(fuse ? with_partial_sums(data->program) : data->program, fuse);
-    data->program = std::move(tiled.program);
-    StepRequest request{.program = &data->program,
-                        .spaces = &data->spaces,
-                        .dtypes = {},
-                        .compute = data->compute,
-                        .isa = data->isa,
-                        .family = options.family};
-    request.dtypes.assign(data->program.values.size(), data->compute);
-    for (const std::vector<int>* values : {&data->program.inputs, &data->program.outputs})
-        data->argument_values.insert(data->argument_values.end(), values->begin(), values->end());
-    for (std::size_t i = 0; i < data->argument_values.size(); ++i) request.dtypes[at(data->argument_values[i])] = data->dtypes[i];
-
-    std::vector<std::vector<NodeGroup>> tiles;
-    for (const TileGroup& tile : tiled.groups) tiles.push_back(order_nodes(data->program, tile.nodes, fuse));
-    const auto copies = add_copies(data->program, wants_compute_type(data->program, tiles), request.dtypes, data->compute);
-    for (std::vector<NodeGroup>& tile : tiles)
-        for (NodeGroup& group : tile)
-            for (int& value : group.stored)
-                for (const auto& [argument, copy] : copies)
-                    if (value == argument) value = copy;
-    data->make_groups(request, tiled, tiles, copies, options.chunk_rows);
-    data->explain_values(tiled);
-    data->value_dtypes = request.dtypes;
+    const StepRequest request{.program = nullptr,
+                              .spaces = &data->spaces,
+                              .dtypes = data->dtypes,
+                              .compute = data->compute,
+                              .isa = data->isa,
+                              .family = options.family};
+    const auto add_way = [&](TiledProgram tiled) {
+        data->ways.push_back(std::make_unique<const TiledPlan>(std::move(tiled), request, fuse, options.chunk_rows));
+    };
+    const Program parts = fuse ? with_partial_sums(simple) : simple;
+    TiledProgram little = tile_program(parts, fuse, keep_little);
+    if (fuse && options.keep_bytes > 0) {
+        TiledProgram much = tile_program(parts, fuse, keep_much);
+        if (much.groups != little.groups || much.program != little.program) add_way(std::move(much));
+    }
+    add_way(std::move(little));
     data_ = std::move(data);
 }
 
@@ -251,7 +103,7 @@ std::size_t ProgramPlan::workspace_bytes(std::span<const std::int64_t> rows, int
 
 std::size_t ProgramPlan::prepared_bytes() const {
     std::size_t bytes = 0;
-    for (const StepGroup& group : data_->groups) bytes += group.prepared_bytes();
+    for (const auto& way : data_->ways) bytes += way->prepared_bytes();
     return bytes;
 }
 
@@ -263,19 +115,16 @@ void ProgramPlan::prepare(std::span<const Buffer> buffers, void* prepared, std::
     if (prepared == nullptr || reinterpret_cast<std::uintptr_t>(prepared) % 64 != 0 || bytes < prepared_bytes())
         fail("prepare: expected " + std::to_string(prepared_bytes()) + " bytes at an address that is a multiple of 64, got " +
              (prepared == nullptr ? "a null pointer" : std::to_string(bytes)));
-    std::vector<Buffer> values(data.program.values.size());
     for (std::size_t i = 0; i < data.given.inputs.size(); ++i) {
-        if (data.argument_spaces[i] < 0) {
-            check_buffer(data.arguments[i], buffers[i], data.dtypes[i], 1);
-            if (reinterpret_cast<std::uintptr_t>(buffers[i].data) % size_of(data.dtypes[i]) != 0)
-                fail("prepare: operand " + named(data.arguments[i].name) + ": the address is not a multiple of the size of its numbers");
-        }
-        values[at(data.argument_values[i])] = buffers[i];
+        if (data.argument_spaces[i] >= 0) continue;
+        check_buffer(data.arguments[i], buffers[i], data.dtypes[i], 1);
+        if (reinterpret_cast<std::uintptr_t>(buffers[i].data) % size_of(data.dtypes[i]) != 0)
+            fail("prepare: operand " + named(data.arguments[i].name) + ": the address is not a multiple of the size of its numbers");
     }
     auto* to = static_cast<std::byte*>(prepared);
-    for (const StepGroup& group : data.groups) {
-        group.prepare(values.data(), to);
-        to += group.prepared_bytes();
+    for (const auto& way : data.ways) {
+        way->prepare(buffers, to);
+        to += way->prepared_bytes();
     }
 }
 
@@ -294,33 +143,22 @@ Work ProgramPlan::work(std::span<const std::int64_t> rows) const {
     const Data& data = *data_;
     data.check_rows(rows);
     Work work;
-    for (const StepGroup& group : data.groups) work.multiply_adds += group.multiply_adds(rows);
+    work.multiply_adds = data.plan_for(rows).multiply_adds(rows);
     work.bytes = data.bytes(rows);
     return work;
 }
 
 std::string ProgramPlan::explain() const {
     const Data& data = *data_;
-    std::size_t steps = 0;
-    for (const StepGroup& group : data.groups) steps += group.steps().size();
-    std::string text = "program: " + std::to_string(steps) + " steps in " + std::to_string(data.groups.size()) + " groups, arithmetic in " +
-                       to_text(data.compute) + ", " + to_text(data.isa) + "\n";
-    for (std::size_t s = 0; s <= data.spaces.size(); ++s) {
-        if (data.memory.total_bytes[s] == 0) continue;
-        text += "intermediates per row of " + (s < data.spaces.size() ? named(data.spaces[s]) : "shared values") + ": " +
-                std::to_string(data.memory.peak_bytes[s]) + " bytes at once, " + std::to_string(data.memory.total_bytes[s]) + " in all\n";
-    }
-    text += data.kept_text;
-    for (std::size_t g = 0, s = 0; g < data.groups.size(); ++g) {
-        text += "group " + std::to_string(g) + ": " + data.groups[g].explain() + data.group_texts[g];
-        for (const auto& part : data.groups[g].steps()) {
-            std::string step = part->explain();
-            if (!step.empty() && step.back() == '\n') step.pop_back();
-            for (std::size_t i = step.find('\n'); i != std::string::npos; i = step.find('\n', i + 1)) step.insert(i + 1, "    ");
-            text += "step " + std::to_string(s++) + ": " + step + "\n";
-        }
-    }
-    return text;
+    const std::string arithmetic = std::string("arithmetic in ") + to_text(data.compute) + ", " + to_text(data.isa) + "\n";
+    const auto size = [](const TiledPlan& way) {
+        return std::to_string(way.steps()) + " steps in " + std::to_string(way.groups()) + " groups";
+    };
+    if (data.ways.size() == 1) return "program: " + size(*data.ways[0]) + ", " + arithmetic + data.ways[0]->explain();
+    const std::string limit = std::to_string(data.keep_bytes) + " bytes of intermediates";
+    return "program: two ways to run it, by the number of rows; " + arithmetic + "\nup to " + limit +
+           " more is kept: " + size(*data.ways[0]) + "\n" + data.ways[0]->explain() + "\nbeyond " + limit +
+           " more is computed again: " + size(*data.ways[1]) + "\n" + data.ways[1]->explain();
 }
 
 }  // namespace clebsch

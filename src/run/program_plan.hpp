@@ -21,7 +21,9 @@ struct ProgramOptions {
     std::optional<DType> compute = {};  ///< float32 or float64, also of intermediates; default: float64 if every array is, else float32
     std::optional<InstructionSet> instruction_set = {};  ///< default: default_instruction_set()
     std::string family = {};                             ///< the only kernel family asked before `general`; empty: all
-    bool fuse = true;             ///< run nodes together, a few rows at a time, and those with few numbers per row as one step
+    bool fuse = true;  ///< run nodes together, a few rows at a time, and those with few numbers per row as one step
+    /// Bytes of intermediates up to which values are kept that are computed again for more rows, where keeping is faster. 0: never.
+    std::int64_t keep_bytes = 64 * 1024 * 1024;
     std::int64_t chunk_rows = 0;  ///< rows of a chunk of nodes that run together; 0: as many as stay in the cache (run/step_group.hpp)
 };
 

@@ -9,9 +9,9 @@
 //
 // A value that other groups need too is kept in memory or computed again in each of them. It can be computed again when its node has
 // results of the group's own rows only, and reads nothing but inputs of the program, kept values of these rows and values that can be
-// computed again. It is, when that costs less than a limit per number (below): then moving the number to memory and back would take about
-// as long, and the memory is what decides which systems fit. So the edge weights of a convolution are made from a few radial numbers where
-// they are needed, forward and backward.
+// computed again. It is, when that costs less than a limit per number. A plan has two such limits (below): for few rows what is faster, for
+// many rows what takes less memory. There the edge weights of a convolution are made from a few radial numbers where they are needed,
+// forward and backward.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,17 +20,20 @@
 
 namespace clebsch {
 
-/// Multiply-adds per number up to which a value is computed again: a core makes this many while it moves a number to memory and back. Rows
-/// of few numbers are kept earlier: they take little memory.
-constexpr double most_again = 128;
-constexpr double most_again_small = 16;
-constexpr std::int64_t small_row = 32;   ///< numbers
-constexpr double work_of_function = 16;  ///< of a number, in multiply-adds
+/// Multiply-adds per number up to which a value is computed again.
+struct AgainLimits {
+    double of_long_rows = 0, of_short_rows = 0;  ///< short: at most `small_row` numbers, which take little memory
+};
+constexpr AgainLimits keep_much{24, 16};     ///< what a core does while it moves a number to memory and back: keeping more is no faster
+constexpr AgainLimits keep_little{128, 16};  ///< last layers of radial networks are computed again: memory decides which systems fit
+constexpr std::int64_t small_row = 32;       ///< numbers
+constexpr double work_of_function = 16;      ///< of a number, in multiply-adds
 
 struct TileGroup {
     std::string space;       ///< iteration space of all nodes
     std::vector<int> nodes;  ///< positions in TiledProgram::program, in an order in which they can run
     std::vector<int> again;  ///< values computed again here; of another group, or of no other one
+    friend bool operator==(const TileGroup&, const TileGroup&) = default;
 };
 
 struct TiledProgram {
@@ -39,13 +42,8 @@ struct TiledProgram {
     std::vector<int> kept;          ///< values that more than one group uses, the program's arguments aside
 };
 
-/// Limits of what is computed again, in multiply-adds per number.
-struct AgainLimits {
-    double of_long_rows = most_again, of_short_rows = most_again_small;
-};
-
 /// `group`: whether nodes may run together at all; if not, each is a group of its own, in the given order.
-TiledProgram tile_program(const Program& program, bool group, const AgainLimits& limits = {});
+TiledProgram tile_program(const Program& program, bool group, const AgainLimits& limits = keep_little);
 
 /// How a node sees a value.
 struct RowUse {

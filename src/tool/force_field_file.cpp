@@ -12,12 +12,17 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                     "Largest relative error of a table's numbers (default 1e-7 in float32, 1e-12 in float64)")
         ->check(not_positive)
         ->each([&options](const std::string&) { options.tables = true; });
+    command
+        .add_option("--keep-megabytes", options.keep_megabytes,
+                    "Memory up to which intermediates of the edges are kept for the backward pass instead of computed again (default 67)")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
 }
 
 PotentialOptions potential_options(const MachineOptions& machine, const ModelOptions& model) {
     PotentialOptions options{
         .dtype = machine.type(), .threads = machine.threads, .instruction_set = machine.isa(), .table_tolerance = {}, .gpu = machine.gpu()};
     if (model.tables) options.table_tolerance = model.table_tolerance;
+    if (model.keep_megabytes) options.keep_bytes = *model.keep_megabytes * 1'000'000;
     return options;
 }
 

@@ -2,6 +2,7 @@
 // From a model's file to something that gives forces, and what the calls of it cost.
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "model/potential.hpp"
@@ -13,6 +14,7 @@ namespace clebsch::tool {
 struct ModelOptions {
     bool tables = false;         ///< radial networks are read from tables
     double table_tolerance = 0;  ///< 0: the default of the dtype
+    std::optional<std::int64_t> keep_megabytes = {};
 };
 void add_model_options(CLI::App& command, ModelOptions& options);
 PotentialOptions potential_options(const MachineOptions& machine, const ModelOptions& model);

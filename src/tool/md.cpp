@@ -91,7 +91,8 @@ class Run {
                    {"STRUCTURE", to_text(hash_text(exact_text(frame_.structure.positions) + exact_text(frame_.structure.cell) +
                                                    periodic_text(frame_.structure) + " " + joined(frame_.species, " ")))},
                    {"--dtype", arguments_.machine.dtype},
-                   {"--tables", tables_text()}};
+                   {"--tables", tables_text()},
+                   {"--keep-megabytes", kept_text()}};
         if (!arguments_.restart.empty() && !arguments_.overwrite && std::filesystem::exists(arguments_.restart)) {
             Restart restart = read_restart(arguments_.restart);
             compare(restart);
@@ -109,6 +110,10 @@ class Run {
     }
 
     /// A run goes on only as what it was.
+    std::string kept_text() const {
+        const auto& given = arguments_.model_options.keep_megabytes;
+        return given ? std::to_string(*given) : "none";
+    }
     std::string tables_text() const {
         if (!arguments_.model_options.tables) return "none";
         return arguments_.model_options.table_tolerance == 0 ? "default" : exact_text({&arguments_.model_options.table_tolerance, 1});

@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "describe/harmonics_chain.hpp"
+#include "schedule/partial_sums.hpp"
 #include "schedule/program_order.hpp"
 #include "tool/svg.hpp"
 
@@ -264,7 +265,7 @@ std::string program_svg(const std::string& title, const std::string& subtitle, c
 }
 
 void draw_program(Report& report, const std::string& file, const std::string& title, const Program& program) {
-    const TiledProgram tiled = tile_program(simplified(with_harmonic_chains(program)), true);
+    const TiledProgram tiled = tile_program(with_partial_sums(simplified(with_harmonic_chains(program))), true);
     const std::string subtitle = std::to_string(tiled.program.nodes.size()) + " nodes in " + std::to_string(tiled.groups.size()) +
                                  " groups; numbers in brackets: numbers per row of a kept value";
     write_file(file, program_svg(title, subtitle, tiled));

@@ -209,7 +209,7 @@ TEST_CASE("the gradient of what all layers read is added up as it comes, not fro
     const Program forward = network_layers(network);
     const std::string wanted[] = {"vectors", "x"};
     const Program gradient = vjp(forward, wanted);
-    const std::string text = ProgramPlan(gradient).explain();
+    const std::string text = ProgramPlan(gradient, {.keep_bytes = 0}).explain();
     CAPTURE(text);
     const std::string kept = text.substr(text.find("per row of 'edge': ", text.find("kept for other groups, numbers per row of 'edge'")));
     const std::string of_edges = kept.substr(0, kept.find('\n'));
@@ -219,4 +219,45 @@ TEST_CASE("the gradient of what all layers read is added up as it comes, not fro
     const ReferenceInputs inputs = on_random_graph(gradient, 5, 40, true, 3);
     CHECK(largest_error(run_program(ProgramPlan(gradient, {.dtypes = all(gradient, DType::float64)}), inputs), evaluate(gradient, inputs)) <
           1e-11);
+}
+
+TEST_CASE("few rows keep what many compute again: the same numbers to rounding, and the choice depends on the rows alone") {
+    NetworkLayers network;
+    network.hidden = 64;
+    network.layers = 3;
+    const Program forward = network_layers(network);
+    const std::string wanted[] = {"vectors", "x"};
+    const Program gradient = vjp(forward, wanted);
+    const std::vector<DType> dtypes = all(gradient, DType::float64);
+    constexpr std::int64_t limit = 100'000;
+    const ProgramPlan both(gradient, {.dtypes = dtypes, .keep_bytes = limit}), little(gradient, {.dtypes = dtypes, .keep_bytes = 0}),
+        much(gradient, {.dtypes = dtypes, .keep_bytes = std::int64_t{1} << 40});
+    CAPTURE(both.explain());
+    CHECK(both.explain().find("up to 100000 bytes of intermediates more is kept: ") != std::string::npos);
+    CHECK(both.explain().find("beyond 100000 bytes of intermediates more is computed again: ") != std::string::npos);
+    CHECK(little.explain().find("two ways") == std::string::npos);
+    CHECK(both.prepared_bytes() > little.prepared_bytes());
+    CHECK_THROWS_WITH_AS(ProgramPlan(gradient, {.keep_bytes = -1}), "keep_bytes: expected at least 0, got -1", Error);
+
+    ThreadPool pool(3);
+    bool kept = false, again = false;
+    for (const std::int64_t edges : {0, 1, 40, 100, 400, 1000}) {
+        CAPTURE(edges);
+        const ReferenceInputs inputs = on_random_graph(gradient, 7, edges, true, 3);
+        std::vector<std::int64_t> rows;
+        for (const std::string& space : both.spaces()) rows.push_back(space == "edge" ? edges : 7);
+        const std::size_t bytes = both.workspace_bytes(rows, 3);
+        const bool keeps = bytes != little.workspace_bytes(rows, 3);
+        if (keeps) CHECK(bytes == much.workspace_bytes(rows, 3));
+        (keeps ? kept : again) = true;
+        CHECK((both.work(rows).multiply_adds < little.work(rows).multiply_adds) == (keeps && edges > 0));
+        const RunResult result = run_program(both, inputs);
+        CHECK(result.outputs == run_program(keeps ? much : little, inputs).outputs);
+        CHECK(result.outputs == run_program(both, inputs, {.parallel_for = pool.parallel_for()}).outputs);
+        CHECK(result.outputs == run_program(both, inputs, {.prepare = true}).outputs);
+        const auto reference = evaluate(gradient, inputs);
+        for (const ProgramPlan* plan : {&both, &little, &much}) CHECK(largest_error(run_program(*plan, inputs), reference) < 1e-11);
+    }
+    CHECK(kept);
+    CHECK(again);
 }

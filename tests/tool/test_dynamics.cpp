@@ -201,6 +201,8 @@ TEST_CASE("md: bad options, files and restarts of other runs are named") {
     check_error(traced + Words{"--temperature", "310"}, {"--temperature", "310", "300"});
     check_error(traced + Words{"--ensemble", "svr"}, {"--ensemble", "svr", "nve"});
     check_error(traced + Words{"--dtype", "float64"}, {"--dtype", "float64", "float32"});
+    check_error(traced + Words{"--keep-megabytes", "0"}, {"--keep-megabytes is 0", restart, "has none"});
+    check_error(traced + Words{"--keep-megabytes", "-1"}, {"--keep-megabytes", "-1"});
     check_error(traced + Words{"--tables"}, {"--tables is default", restart, "has none"});
     check_error({"md", model, data + "water-216.xyz", "--restart", restart, "--trajectory", trajectory}, {"STRUCTURE", restart});
     check_error(run, {"--trajectory", restart});

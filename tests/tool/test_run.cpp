@@ -103,7 +103,13 @@ TEST_CASE("explain MODEL: hyperparameters, unused keys, layers, steps and memory
     CHECK(report.at("layers")[1].at("weights") == 1312);
     CHECK(report.at("unused_keys").get<std::string>().find("train_path") != std::string::npos);
     CHECK(report.at("workspace_bytes").get<double>() > 0);
-    CHECK(report.at("schedule").get<std::string>().find("layer1.message") != std::string::npos);
+    const std::string schedule = report.at("schedule").get<std::string>();
+    CHECK(schedule.find("layer1.message") != std::string::npos);
+    CHECK(schedule.find("bytes of intermediates more is kept") != std::string::npos);
+    const json little = json_of({"explain", model, "--keep-megabytes", "0", "--nodes", "64"});
+    CHECK(little.at("schedule").get<std::string>().find("more is kept") == std::string::npos);
+    CHECK(little.at("workspace_bytes").get<double>() <
+          json_of({"explain", model, "--nodes", "64"}).at("workspace_bytes").get<double>() / 3);
 }
 
 TEST_CASE("explain --svg draws a model, a program and a polynomial as they run") {

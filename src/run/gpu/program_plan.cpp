@@ -83,7 +83,7 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
     validate(program);
     auto data = std::make_unique<Data>(program, options.dtypes, options.compute);
     data->device = &Device::get(options.device);
-    AgainLimits limits;
+    AgainLimits limits = keep_little;
     if (!options.compute_again) limits = {0, 0};
     TiledProgram tiled = tile_program(simplified(with_harmonic_chains(program)), true, limits);
     data->program = std::move(tiled.program);
