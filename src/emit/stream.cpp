@@ -21,21 +21,21 @@ class StreamEmitter {
         KernelText kernel{.name = "clebsch_stream", .text = {}, .arguments = arguments()};
         source_.line(
             "// Stream kernel. Teams walk chunks of rows t, t + teams, ..., so that the rows in flight stay in the second-level cache.");
-        source_.line("// A team's producer copies each row's data into stage k; its " + number(schedule_.consumer_warps()) +
+        source_.line("// A team's producer copies each row's data into a stage; its " + number(schedule_.consumer_warps()) +
                      " consumer warps hold the receiver's numbers in registers, one channel per lane.");
         write_arguments(source_, problem_, kernel.arguments);
-        write_row_info();
+        write_control();
         write_targets();
+        write_retire();
         write_producer();
         std::vector<StreamBody> bodies;  // each once
-        std::vector<int> body_of_warp;
-        for (int group = 0; group < static_cast<int>(schedule_.groups.size()); ++group)
-            for (int warp = 0; warp < schedule_.channel_warps; ++warp) {
-                const StreamBody body = stream_body(problem_, schedule_, group, warp);
-                const auto found = std::ranges::find(bodies, body);
-                body_of_warp.push_back(static_cast<int>(found - bodies.begin()));
-                if (found == bodies.end()) bodies.push_back(body);
-            }
+        std::vector<std::size_t> body_of_warp;
+        for (const std::vector<StreamShare>& shares : schedule_.warps) {
+            const StreamBody body = stream_body(problem_, schedule_, shares);
+            const auto found = std::ranges::find(bodies, body);
+            body_of_warp.push_back(static_cast<std::size_t>(found - bodies.begin()));
+            if (found == bodies.end()) bodies.push_back(body);
+        }
         for (std::size_t b = 0; b < bodies.size(); ++b) write_consumer(b, bodies[b]);
         write_kernel(body_of_warp, bodies.size());
         kernel.text = source_.text();
@@ -76,7 +76,21 @@ class StreamEmitter {
     std::string storage(int o) const { return type_name(problem_.storage[static_cast<std::size_t>(o)]); }
     std::string name(Kind kind, int which) const { return "a." + argument_name(problem_, {kind, which}); }
     bool stationary() const { return !schedule_.stationary.empty(); }
-    int partials() const { return schedule_.partial_numbers * schedule_.consumer_warps(); }
+    bool retires() const { return schedule_.partial_numbers > 0 || std::ranges::any_of(schedule_.operands, &StreamOperand::handed); }
+    std::string control(const std::string& stage) const { return "at<Control>(" + stage + " + " + number(schedule_.control_offset) + ")"; }
+    std::string next_stage(const std::string& stage, const std::string& phase) const {
+        return "if ((" + stage + " += " + number(schedule_.stage_bytes) + ") == stages_end) { " + stage + " = stages; " + phase +
+               " ^= 1; }";
+    }
+    bool divides_by_16(int o) const {
+        const int size = problem_.storage[static_cast<std::size_t>(o)] == GpuNumber::float64   ? 8
+                         : problem_.storage[static_cast<std::size_t>(o)] == GpuNumber::float32 ? 4
+                                                                                               : 2;
+        return operand(o).size() * size % 16 == 0;
+    }
+    /// Whether the copy engine takes the rows of an operand.
+    std::string whole(int o) const { return divides_by_16(o) ? "(has_bulk && a.aligned >> " + number(o) + " & 1)" : "false"; }
+    std::string bytes(int o) const { return number(operand(o).size()) + " * static_cast<int>(sizeof(" + storage(o) + "))"; }
 
     std::vector<KernelArgument> arguments() const {
         std::vector<KernelArgument> list;
@@ -116,7 +130,7 @@ class StreamEmitter {
         return o;
     }
 
-    void write_row_info() {
+    void write_control() {
         source_.line("struct RowInfo {");
         source_.line("i64 row;");
         if (stationary()) source_.line("i64 target;");
@@ -124,6 +138,11 @@ class StreamEmitter {
             if (plan(o).way == StreamWay::scattered) source_.line("i64 at_" + number(o) + ";");
         source_.line("int flags;");
         source_.line("};");
+        source_.line("struct Control {");
+        source_.line("Barrier full, empty;");
+        source_.line("RowInfo info;");
+        source_.line("};");
+        source_.line("static_assert(sizeof(Control) <= " + number(schedule_.stage_bytes - schedule_.control_offset) + ");");
     }
 
     /// The receiver of a row, and zeros for receivers without rows.
@@ -142,34 +161,34 @@ class StreamEmitter {
         source_.line("}");
     }
 
-    /// Rows of outputs that belong to a row nothing is computed for.
-    void write_masked_row() {
-        for (int o = 0; o < operands(); ++o)
-            if (plan(o).way == StreamWay::stored || plan(o).way == StreamWay::reduced)
-                source_.line("for (int j = lane; j < " + number(operand(o).size()) + "; j += 32) store(" + name(Kind::data, o) +
-                             " + row * " + name(Kind::stride, o) + " + j, " + type() + "(0));");
-    }
-
     void write_producer() {
+        std::vector<int> staged;
+        for (int o = 0; o < operands(); ++o)
+            if (plan(o).way == StreamWay::staged) staged.push_back(o);
+        std::vector<std::string> all_whole;
+        for (const int o : staged) all_whole.push_back(whole(o));
         source_.blank();
-        source_.line("struct Shared {");
-        source_.line("Barrier full[" + number(schedule_.stages) + "], empty[" + number(schedule_.stages) + "];");
-        source_.line("RowInfo infos[" + number(schedule_.stages) + "];");
-        source_.line("};");
-        source_.blank();
-        write_retire();
-        source_.line("// Waits until stage n % stages is free again and says what it will hold.");
-        source_.line("static __device__ __forceinline__ void claim(const Arguments& a, Shared* shared, char* stages, int n, int lane) {");
-        source_.line("const int k = n % " + number(schedule_.stages) + ";");
-        source_.line("if (n < " + number(schedule_.stages) + ") return;");
-        source_.line("barrier_wait(&shared->empty[k], (n / " + number(schedule_.stages) + " - 1) & 1);");
-        if (schedule_.partial_numbers > 0) source_.line("retire(a, shared, stages, k, lane);");
+        source_.line("// Whether one lane and the copy engine fill a stage; else the whole warp does.");
+        source_.line("static __device__ __forceinline__ bool fills_alone(const Arguments& a) {");
+        source_.line("return " + (all_whole.empty() ? std::string("true") : joined(all_whole, " && ")) + ";");
         source_.line("}");
-        source_.blank();
         source_.line(
-            "static __device__ __forceinline__ void produce(const Arguments& a, Shared* shared, char* stages, int team, int teams, int "
-            "lane) {");
-        source_.line("int n = 0;");
+            "static __device__ __forceinline__ void produce(const Arguments& a, SharedAddress stages, int team, int teams, int lane) {");
+        source_.line("const SharedAddress stages_end = stages + " + number(std::int64_t{schedule_.stages} * schedule_.stage_bytes) + ";");
+        source_.line("const bool alone = fills_alone(a);");
+        source_.line("SharedAddress stage = stages;  // that comes next");
+        if (retires()) {
+            source_.line("SharedAddress done = stages;  // that retires next");
+            source_.line("int phase_done = 0, held = 0;  // rows filled and not retired");
+            source_.line("const auto retire_next = [&] {");
+            source_.line("barrier_wait(&" + control("done") + "->empty, phase_done);");
+            source_.line("retire(a, done, lane);");
+            source_.line(next_stage("done", "phase_done"));
+            source_.line("--held;");
+            source_.line("};");
+        } else {
+            source_.line("int phase = 1;");
+        }
         if (stationary()) {
             source_.line("i64 current = -1;");
             source_.line("bool adds = false;  // whether the current receiver's sums are one part of several");
@@ -184,84 +203,71 @@ class StreamEmitter {
             source_.line("if (begin >= end) continue;");
             source_.line("i64 previous = target_before(begin, lane, target_at);");
             source_.line("const i64 last_target = end_cut ? target_before(end, lane, target_at) : -1;");
-            source_.line("i64 first_target = begin_cut ? target_from(begin, a.rows, lane, target_at) : -1;");
+            source_.line("const i64 first_target = begin_cut ? target_from(begin, a.rows, lane, target_at) : -1;");
         } else {
             source_.line("const i64 begin = first, end = first + a.chunk < a.rows ? first + a.chunk : a.rows;");
         }
-        // The indices of the block's next chunk come into the first-level cache while this one is worked on.
-        std::vector<std::string> ahead;
-        for (int i = 0; i < static_cast<int>(polynomial().indices.size()); ++i) {
-            if (std::ranges::none_of(polynomial().operands, [&](const Operand& o) {
-                    return o.rows.kind == Addressing::Kind::indexed && polynomial().find_index(o.rows.via.front()) == i;
-                }))
-                continue;
-            ahead.push_back("ahead_" + number(i));
-            source_.line("const int " + ahead.back() + " = touch(" + name(Kind::index, i) + ", " + name(Kind::index_wide, i) +
-                         ", first + teams * a.chunk - 32 + lane * 16, a.rows);");
-        }
         source_.line("for (i64 base = begin; base < end; base += 32) {");
-        source_.line("const i64 mine = base + lane < end ? base + lane : end - 1;");
-        std::vector<std::string> masks;
+        source_.line("// Every lane prepares a row.");
+        source_.line("const bool inside = base + lane < end;");
+        source_.line("const i64 row = inside ? base + lane : end - 1;");
+        std::vector<std::string> valid = {"inside"};
         if (stationary()) {
-            source_.line("const i64 my_target = target_at(mine);");
-            masks.push_back("my_target < 0");
+            source_.line("const i64 target = target_at(row);");
+            valid.push_back("target >= 0");
         }
         for (const int o : other_chains()) {
-            source_.line("const i64 my_at_" + number(o) + " = " + look_up_text(operand(o).rows.via, "mine") + ";");
-            masks.push_back("my_at_" + number(o) + " < 0");
+            source_.line("const i64 at_" + number(o) + " = " + look_up_text(operand(o).rows.via, "row") + ";");
+            valid.push_back("at_" + number(o) + " >= 0");
         }
-        source_.line("const int masked = " + (masks.empty() ? std::string("0") : joined(masks, " || ")) + ";");
-        source_.line("const int count = end - base < 32 ? static_cast<int>(end - base) : 32;");
-        source_.line("for (int i = 0; i < count; ++i) {");
-        source_.line("const i64 row = base + i;");
-        if (stationary()) {
-            source_.line("const i64 target = __shfl_sync(0xffffffffu, my_target, i);");
-            source_.line("if (target > previous + 1) zero_sums(a, previous + 1, target, lane);");
-            source_.line("if (target >= 0) previous = target;");
+        for (const int o : staged) {
+            const std::string at = operand(o).rows.kind == Addressing::Kind::each ? "row" : "at_" + number(chain_leader(o));
+            source_.line("const " + storage(o) + "* from_" + number(o) + " = " + name(Kind::data, o) + " + " + at + " * " +
+                         name(Kind::stride, o) + ";");
         }
-        if (!masks.empty()) {
-            source_.line("if (__shfl_sync(0xffffffffu, masked, i)) {");
-            if (stationary()) write_orphan();
-            write_masked_row();
-            source_.line("continue;");
-            source_.line("}");
-        }
-        for (const int o : other_chains())
-            source_.line("const i64 at_" + number(o) + " = __shfl_sync(0xffffffffu, my_at_" + number(o) + ", i);");
-        source_.line("claim(a, shared, stages, n, lane);");
-        source_.line("const int k = n % " + number(schedule_.stages) + ";");
-        source_.line("char* stage = stages + k * " + number(schedule_.stage_bytes) + ";");
-        source_.line("Barrier* full = &shared->full[k];");
-        source_.line("if (lane == 0) {");
-        source_.line("RowInfo info;");
-        source_.line("info.row = row;");
-        source_.line("info.flags = 0;");
-        if (stationary()) {
-            source_.line("info.target = target;");
-            source_.line("if (target != current) info.flags = row_starts | (adds ? sums_add : 0);");
-        }
+        source_.line("unsigned left = __ballot_sync(0xffffffffu, " + joined(valid, " && ") + ");");
+        if (stationary()) write_receivers();
+        if (valid.size() > 1) write_masked_rows();
+        source_.line("while (left) {");
+        source_.line("const int i = __ffs(left) - 1;");
+        source_.line("left &= left - 1;");
+        if (retires()) source_.line("if (held == " + number(schedule_.stages - schedule_.lag) + ") retire_next();");
+        source_.line("Control* control = " + control("stage") + ";");
+        source_.line("if (lane == i) {");
+        if (!retires()) source_.line("barrier_wait(&control->empty, phase);");
+        source_.line("control->info.row = row;");
+        source_.line("control->info.flags = " + std::string(stationary() ? "flags" : "0") + ";");
+        if (stationary()) source_.line("control->info.target = target;");
         for (int o = 0; o < operands(); ++o)
-            if (plan(o).way == StreamWay::scattered) source_.line("info.at_" + number(o) + " = at_" + number(chain_leader(o)) + ";");
-        source_.line("shared->infos[k] = info;");
+            if (plan(o).way == StreamWay::scattered)
+                source_.line("control->info.at_" + number(o) + " = at_" + number(chain_leader(o)) + ";");
+        std::vector<std::string> expected;
+        for (const int o : staged) expected.push_back("(" + whole(o) + " ? " + bytes(o) + " : 0)");
+        source_.line("barrier_expect(&control->full, " + (expected.empty() ? std::string("0") : joined(expected, " + ")) + ");");
+        for (const int o : staged)
+            if (divides_by_16(o))
+                source_.line("if (" + whole(o) + ") copy_bulk<" + (plan(o).kept ? "true" : "false") + ">(stage + " +
+                             number(plan(o).stage_offset) + ", from_" + number(o) + ", " + bytes(o) + ", &control->full);");
+        source_.line("if (alone) barrier_arrive(&control->full);");
         source_.line("}");
-        if (stationary()) {
-            source_.line("if (target != current) adds = target == first_target || target == last_target;");
-            source_.line("current = target;");
-        }
-        for (int o = 0; o < operands(); ++o) {
-            if (plan(o).way != StreamWay::staged) continue;
-            const std::string row = operand(o).rows.kind == Addressing::Kind::each ? "row" : "at_" + number(chain_leader(o));
-            source_.line("copy_row(reinterpret_cast<" + storage(o) + "*>(stage + " + number(plan(o).stage_offset) + "), " +
-                         name(Kind::data, o) + " + " + row + " * " + name(Kind::stride, o) + ", " + number(operand(o).size()) +
-                         ", a.aligned >> " + number(o) + " & 1, " + (plan(o).kept ? "true" : "false") + ", full, lane);");
-        }
+        source_.line("__syncwarp();  // a lane ahead by all stages would take a stage for free");
+        source_.line("if (!alone) {");
+        for (const int o : staged)
+            source_.line("if (!" + whole(o) + ") copy_row(at<" + storage(o) + ">(stage + " + number(plan(o).stage_offset) +
+                         "), broadcast(from_" + number(o) + ", i), " + number(operand(o).size()) + ", a.aligned >> " + number(o) +
+                         " & 1, lane);");
         source_.line("__syncwarp();");
-        source_.line("barrier_arrive_after_copies(full);");
-        source_.line("if (lane == 0) barrier_arrive(full);");
-        source_.line("++n;");
+        source_.line("barrier_arrive_after_copies(&control->full);");
+        source_.line("if (lane == i) barrier_arrive(&control->full);");
+        source_.line("}");
+        if (retires()) {
+            source_.line("++held;");
+            source_.line("if ((stage += " + number(schedule_.stage_bytes) + ") == stages_end) stage = stages;");
+        } else {
+            source_.line(next_stage("stage", "phase"));
+        }
         source_.line("}");
         source_.line("}");
-        for (const std::string& value : ahead) source_.line("keep(" + value + ");");
         if (stationary()) {
             source_.line("if (end == a.rows) {");
             for (int o = 0; o < operands(); ++o)
@@ -272,73 +278,139 @@ class StreamEmitter {
             source_.line("}");
         }
         source_.line("}");
-        source_.line("claim(a, shared, stages, n, lane);");
-        source_.line("if (lane == 0) {");
-        source_.line("RowInfo info = {};");
-        source_.line("info.flags = rows_end" + std::string(stationary() ? " | (adds ? sums_add : 0)" : "") + ";");
-        source_.line("shared->infos[n % " + number(schedule_.stages) + "] = info;");
-        source_.line("}");
+        if (retires()) source_.line("if (held == " + number(schedule_.stages - schedule_.lag) + ") retire_next();");
+        source_.line("Control* control = " + control("stage") + ";");
+        if (!retires()) source_.line("barrier_wait(&control->empty, phase);");
+        source_.line("if (lane == 0) control->info.flags = rows_end" + std::string(stationary() ? " | (adds ? sums_add : 0)" : "") + ";");
         source_.line("__syncwarp();");
-        source_.line("barrier_arrive_after_copies(&shared->full[n % " + number(schedule_.stages) + "]);");
-        source_.line("if (lane == 0) barrier_arrive(&shared->full[n % " + number(schedule_.stages) + "]);");
-        if (schedule_.partial_numbers > 0) {
-            source_.line("// The rows still in stages: the last ones before the end.");
-            source_.line("for (int m = n < " + number(schedule_.stages) + " ? 0 : n - " + number(schedule_.stages - 1) + "; m < n; ++m) {");
-            source_.line("barrier_wait(&shared->empty[m % " + number(schedule_.stages) + "], m / " + number(schedule_.stages) + " & 1);");
-            source_.line("retire(a, shared, stages, m % " + number(schedule_.stages) + ", lane);");
-            source_.line("}");
+        source_.line("if (!alone) barrier_arrive_after_copies(&control->full);");
+        source_.line("if (lane == 0) barrier_arrive(&control->full);");
+        if (retires()) {
+            source_.line("while (held > 0) retire_next();");
+            source_.line("bulk_written();");
         }
         source_.line("}");
     }
 
-    /// A receiver all of whose rows are masked otherwise gets its zeros here: its first row of the chunk clears it, and a later unmasked
-    /// row stores the sum over it.
-    void write_orphan() {
-        source_.line("if (target >= 0 && target != current && target != first_target && target != last_target) {");
-        source_.line("zero_sums(a, target, target + 1, lane);");
+    /// What changes from receiver to receiver, for 32 rows at once: zeros where receivers have no rows, and the rows' flags.
+    void write_receivers() {
+        source_.line("const unsigned below = (1u << lane) - 1;");
+        source_.line("const unsigned seen = __ballot_sync(0xffffffffu, inside && target >= 0);");
+        source_.line("i64 before = broadcast(target, last_of(seen & below));");
+        source_.line("if (!(seen & below)) before = previous;");
+        source_.line("unsigned gaps = __ballot_sync(0xffffffffu, inside && target > before + 1);");
+        source_.line("while (gaps) {");
+        source_.line("const int i = __ffs(gaps) - 1;");
+        source_.line("gaps &= gaps - 1;");
+        source_.line("const i64 gap_begin = broadcast(before, i) + 1, gap_end = broadcast(target, i);");
+        source_.line("zero_sums(a, gap_begin, gap_end, lane);");
+        source_.line("}");
+        source_.line("if (seen) previous = broadcast(target, last_of(seen));");
+        source_.line("i64 earlier = broadcast(target, last_of(left & below));  // of the last row that is not masked");
+        source_.line("if (!(left & below)) earlier = current;");
+        source_.line("const bool earlier_adds = left & below ? earlier == first_target || earlier == last_target : adds;");
+        source_.line("const int flags = target != earlier ? row_starts | (earlier_adds ? sums_add : 0) : 0;");
+        source_.line("if (left) {");
+        source_.line("const i64 newest = broadcast(target, last_of(left));");
+        source_.line("if (newest != current) adds = newest == first_target || newest == last_target;");
+        source_.line("current = newest;");
+        source_.line("}");
+    }
+
+    /// Rows that an index masks. A receiver all of whose rows are masked otherwise gets its zeros here: its first row of the chunk clears
+    /// it, and a later unmasked row stores the sum over it.
+    void write_masked_rows() {
+        source_.line("unsigned masked = __ballot_sync(0xffffffffu, inside) & ~left;");
+        source_.line("while (masked) {");
+        source_.line("const int i = __ffs(masked) - 1;");
+        source_.line("masked &= masked - 1;");
+        source_.line("const i64 masked_row = base + i;");
+        if (stationary()) {
+            source_.line("const i64 orphan = broadcast(target, i), kept = broadcast(earlier, i);");
+            source_.line("if (orphan >= 0 && orphan != kept && orphan != first_target && orphan != last_target) {");
+            source_.line("zero_sums(a, orphan, orphan + 1, lane);");
+            source_.line("}");
+        }
+        for (int o = 0; o < operands(); ++o)
+            if (plan(o).way == StreamWay::stored || plan(o).way == StreamWay::reduced)
+                source_.line("for (int j = lane; j < " + number(operand(o).size()) + "; j += 32) store(" + name(Kind::data, o) +
+                             " + masked_row * " + name(Kind::stride, o) + " + j, " + type() + "(0));");
         source_.line("}");
     }
 
     void write_retire() {
-        if (schedule_.partial_numbers == 0) return;
-        source_.line("// Adds up what the warps found for the channel-free outputs of the row in stage k.");
-        source_.line("static __device__ __forceinline__ void retire(const Arguments& a, Shared* shared, char* stages, int k, int lane) {");
-        source_.line("const i64 row = shared->infos[k].row;");
-        source_.line("const " + type() + "* partial = reinterpret_cast<const " + type() + "*>(stages + " +
-                     number(static_cast<std::int64_t>(schedule_.stages) * schedule_.stage_bytes) + ") + k * " + number(partials()) + ";");
+        if (!retires()) return;
+        source_.blank();
+        source_.line(
+            "// The outputs of the row in a stage, by the whole producer warp: what the warps found for channel-free ones is added up,");
+        source_.line("// rows that they left in the stage go to memory as a whole.");
+        source_.line("static __device__ __forceinline__ void retire(const Arguments& a, SharedAddress stage, int lane) {");
+        source_.line("const RowInfo& info = " + control("stage") + "->info;");
+        for (int o = 0; o < operands(); ++o) {
+            if (!plan(o).handed) continue;
+            const bool adds = plan(o).way == StreamWay::scattered;
+            source_.line("{");
+            source_.line(storage(o) + "* to = " + name(adds ? Kind::sums : Kind::data, o) + " + info." +
+                         (adds ? "at_" + number(o) : "row") + " * " + name(adds ? Kind::sums_stride : Kind::stride, o) + ";");
+            source_.line("if (" + whole(o) + ") {");
+            source_.line("if (lane == 0) " + std::string(adds ? "add" : "store") + "_bulk(to, stage + " + number(plan(o).stage_offset) +
+                         ", " + bytes(o) + ");");
+            source_.line("} else {");
+            source_.line("const " + storage(o) + "* from = at<const " + storage(o) + ">(stage + " + number(plan(o).stage_offset) + ");");
+            source_.line("for (int i = lane; i < " + number(operand(o).size()) + "; i += 32) " +
+                         (adds ? "add(to + i, from[i]);" : "to[i] = from[i];"));
+            source_.line("}");
+            source_.line("}");
+        }
+        if (schedule_.lag > 0) {
+            source_.line("bulk_group();");
+            source_.line("bulk_read<" + number(schedule_.lag) + ">();  // the stage that is filled next has left");
+        }
+        if (schedule_.partial_numbers > 0)
+            source_.line("const " + type() + "* partial = at<const " + type() + ">(stage + " + number(schedule_.partial_offset) + ");");
         for (int o = 0; o < operands(); ++o) {
             if (plan(o).way != StreamWay::reduced) continue;
             source_.line("for (int i = lane; i < " + number(operand(o).size()) + "; i += 32) {");
             source_.line(type() + " sum = 0;");
             source_.line("for (int warp = 0; warp < " + number(schedule_.consumer_warps()) + "; ++warp) sum += partial[warp * " +
                          number(schedule_.partial_numbers) + " + " + number(plan(o).stage_offset) + " + i];");
-            source_.line("store(" + name(Kind::data, o) + " + row * " + name(Kind::stride, o) + " + i, sum);");
+            source_.line("store(" + name(Kind::data, o) + " + info.row * " + name(Kind::stride, o) + " + i, sum);");
             source_.line("}");
         }
         source_.line("__syncwarp();");
         source_.line("}");
-        source_.blank();
     }
 
     void write_consumer(std::size_t b, const StreamBody& body) {
         source_.blank();
         source_.line("static __device__ __forceinline__ void consume_" + std::to_string(b) +
-                     "(const Arguments& a, Shared* shared, char* stages, int channel, int warp, int lane) {");
-        if (schedule_.turn_numbers > 0) {
-            const int bytes = problem_.compute == GpuNumber::float64 ? 8 : 4;
-            source_.line(type() + "* turn = reinterpret_cast<" + type() + "*>(stages + " + number(schedule_.turn_offset(bytes)) +
-                         ") + warp * " + number(schedule_.turn_numbers) + ";");
-        }
+                     "(const Arguments& a, const SharedAddress team_stages, int own_channel, int warp, int own_lane) {");
+        source_.line("const int channel = own_channel, lane = own_lane;");
+        const int bytes = problem_.compute == GpuNumber::float64 ? 8 : 4;
+        if (schedule_.turn_numbers > 0)
+            source_.line(type() + "* turn = at<" + type() + ">(team_stages + " + number(schedule_.turn_offset(bytes)) + " + warp * " +
+                         number(std::int64_t{schedule_.turn_numbers} * bytes) + ");");
         write_declarations(source_, problem_, body);
         if (stationary()) source_.line("i64 target = -1;");
-        else { write_start(source_, problem_, schedule_, body); }
-        source_.line("int k = 0, phase = 0;");
+        else write_start(source_, problem_, body);
+        for (const int step : lane_steps(problem_, schedule_, body))
+            source_.line("const int lane_" + number(step) + " = opaque(channel * " + number(step) + ", lane);");
+        source_.line("const SharedAddress stages = opaque(team_stages, lane);");
+        source_.line("const SharedAddress stages_end = opaque(team_stages + " +
+                     number(std::int64_t{schedule_.stages} * schedule_.stage_bytes) + ", lane);");
+        if (schedule_.partial_numbers > 0)
+            source_.line("const int warp_partial = opaque(warp * " + number(std::int64_t{schedule_.partial_numbers} * bytes) + ", lane);");
+        source_.line("SharedAddress stage = stages;");
+        source_.line("int phase = 0;");
         source_.line("while (true) {");
-        source_.line("barrier_wait(&shared->full[k], phase);");
-        source_.line("const RowInfo info = shared->infos[k];");
+        source_.line("Control* control = " + control("stage") + ";");
+        source_.line("barrier_wait(&control->full, phase);");
+        source_.line("const RowInfo& info = control->info;");
         if (stationary()) {
             source_.line("if (info.flags) {");
-            if (!body.sums.empty()) {
+            source_.line(
+                "const int channel = again(own_channel), lane = again(own_lane);  // addresses would occupy registers in the rows");
+            if (std::ranges::any_of(body.shares, [](const BodyShare& share) { return !share.sums.empty(); })) {
                 source_.line("if (target >= 0) {");
                 if (schedule_.cuts) {
                     source_.line("if (info.flags & sums_add) {");
@@ -353,75 +425,78 @@ class StreamEmitter {
             }
             source_.line("if (info.flags & rows_end) break;");
             source_.line("target = info.target;");
-            write_start(source_, problem_, schedule_, body);
+            write_start(source_, problem_, body);
             source_.line("}");
         } else {
             source_.line("if (info.flags) break;");
         }
-        source_.line("const char* stage = stages + k * " + number(schedule_.stage_bytes) + ";");
-        for (int o = 0; o < operands(); ++o)
-            if (plan(o).way == StreamWay::staged)
-                source_.line("const " + storage(o) + "* stage_" + number(o) + " = reinterpret_cast<const " + storage(o) + "*>(stage + " +
-                             number(plan(o).stage_offset) + ");");
         if (schedule_.partial_numbers > 0)
-            source_.line(type() + "* partial = reinterpret_cast<" + type() + "*>(stages + " +
-                         number(static_cast<std::int64_t>(schedule_.stages) * schedule_.stage_bytes) + ") + k * " + number(partials()) +
-                         " + warp * " + number(schedule_.partial_numbers) + ";");
+            source_.line(type() + "* partial = at<" + type() + ">(stage + " + number(schedule_.partial_offset) + " + warp_partial);");
         write_row(source_, problem_, schedule_, body);
+        if (std::ranges::any_of(schedule_.operands, &StreamOperand::handed)) source_.line("visible_to_bulk();");
         source_.line("__syncwarp();");
-        source_.line("if (lane == 0) barrier_arrive(&shared->empty[k]);");
-        source_.line("if (++k == " + number(schedule_.stages) + ") {");
-        source_.line("k = 0;");
-        source_.line("phase ^= 1;");
-        source_.line("}");
+        source_.line("if (lane == 0) barrier_arrive(&control->empty);");
+        source_.line(next_stage("stage", "phase"));
         source_.line("}");
         source_.line("}");
     }
 
-    void write_kernel(const std::vector<int>& body_of_warp, std::size_t bodies) {
-        const std::string producers = number(schedule_.producer_warps);
+    void write_kernel(const std::vector<std::size_t>& body_of_warp, std::size_t bodies) {
+        const std::string producers = number(schedule_.producer_warps), consumers = number(schedule_.consumer_warps());
         source_.blank();
         source_.line("extern \"C\" __global__ void __launch_bounds__(" + number(schedule_.threads()) + ", " + number(schedule_.blocks) +
                      ") clebsch_stream(const __grid_constant__ Arguments a) {");
         source_.line("DYNAMIC_SHARED(memory);");
-        source_.line("__shared__ Shared shared[" + number(schedule_.teams) + "];");
-        source_.line("const int lane = threadIdx.x % 32, warp_of_block = threadIdx.x / 32;");
+        source_.line("const SharedAddress begin = in_shared(memory);");
+        source_.line("const int lane = threadIdx.x % 32;");
         source_.line("if (threadIdx.x == 0) {");
         source_.line("for (int team = 0; team < " + number(schedule_.teams) + "; ++team) {");
         source_.line("for (int k = 0; k < " + number(schedule_.stages) + "; ++k) {");
-        source_.line("barrier_start(&shared[team].full[k], 33);");
-        source_.line("barrier_start(&shared[team].empty[k], " + number(schedule_.consumer_warps()) + ");");
+        source_.line("Control* control = " +
+                     control("begin + team * " + number(schedule_.team_bytes) + " + k * " + number(schedule_.stage_bytes)) + ";");
+        source_.line("barrier_start(&control->full, fills_alone(a) ? 1 : 33);");
+        source_.line("barrier_start(&control->empty, " + consumers + ");");
         source_.line("}");
         source_.line("}");
         source_.line("barriers_ready();");
         source_.line("}");
         source_.line("__syncthreads();");
+        if (schedule_.teams > 1 || schedule_.producer_warps > 1) {
+            source_.line("const int warp_of_block = threadIdx.x / 32;");
+        } else {
+            // Resident blocks take their warps' roles in turn, so that the warps with most work do not share a scheduler.
+            source_.line("const int wave = (gridDim.x + " + number(schedule_.blocks - 1) + ") / " + number(schedule_.blocks) + ";");
+            source_.line("const int warp_of_block = (threadIdx.x / 32 + blockIdx.x / wave) % " + number(schedule_.threads() / 32) + ";");
+        }
         source_.line("if (warp_of_block < " + producers + ") {");
         if (schedule_.consumer_registers > 0) source_.line("keep_registers<" + number(schedule_.producer_registers) + ">();");
         source_.line("const int team = warp_of_block;");
-        const std::string team_memory = "memory + team * " + number(schedule_.team_bytes);
-        source_.line("if (team < " + number(schedule_.teams) + ") produce(a, &shared[team], " + team_memory + ", blockIdx.x * " +
-                     number(schedule_.teams) + " + team, gridDim.x * " + number(schedule_.teams) + ", lane);");
+        source_.line("if (team < " + number(schedule_.teams) + ") produce(a, begin + team * " + number(schedule_.team_bytes) +
+                     ", blockIdx.x * " + number(schedule_.teams) + " + team, gridDim.x * " + number(schedule_.teams) + ", lane);");
         source_.line("} else {");
         if (schedule_.consumer_registers > 0) source_.line("claim_registers<" + number(schedule_.consumer_registers) + ">();");
-        source_.line("const int team = (warp_of_block - " + producers + ") / " + number(schedule_.consumer_warps()) + ";");
-        // Turned from team to team, so that the warps with most paths do not share a scheduler.
-        source_.line("const int warp = (warp_of_block - " + producers + " + team) % " + number(schedule_.consumer_warps()) + ";");
-        const std::string channel = schedule_.groups.size() > 1 ? "warp % " + number(schedule_.channel_warps) : "warp";
-        source_.line("const int channel = " + channel + " * 32 + lane;");
-        const std::string call = "(a, &shared[team], " + team_memory + ", channel, warp, lane);";
-        if (bodies == 1) {
-            source_.line("consume_0" + call);
-        } else {
-            source_.line("switch (warp) {");
-            for (std::size_t w = 0; w < body_of_warp.size(); ++w) {
-                source_.line("case " + std::to_string(w) + ":");
-                if (w + 1 < body_of_warp.size() && body_of_warp[w + 1] == body_of_warp[w]) continue;
-                source_.line("consume_" + std::to_string(body_of_warp[w]) + call);
-                source_.line("break;");
+        source_.line("const int team = (warp_of_block - " + producers + ") / " + consumers + ";");
+        // Turned from team to team for the same reason.
+        source_.line("const int warp = (warp_of_block - " + producers + (schedule_.pinned ? "" : " + team") + ") % " + consumers + ";");
+        source_.line("switch (warp) {");
+        for (std::size_t b = 0; b < bodies; ++b) {
+            std::vector<std::size_t> warps;
+            for (std::size_t w = 0; w < body_of_warp.size(); ++w)
+                if (body_of_warp[w] == b) warps.push_back(w);
+            const auto block = [&](std::size_t w) { return std::int64_t{schedule_.warps[w].front().block}; };
+            const std::int64_t ahead = block(warps.front()) - static_cast<std::int64_t>(warps.front());
+            std::string text = "warp + " + number(ahead);
+            if (std::ranges::any_of(warps, [&](std::size_t w) { return block(w) != static_cast<std::int64_t>(w) + ahead; })) {
+                text = number(block(warps.back()));
+                for (std::size_t i = warps.size() - 1; i-- > 0;)
+                    text = "warp == " + number(static_cast<std::int64_t>(warps[i])) + " ? " + number(block(warps[i])) + " : " + text;
             }
-            source_.line("}");
+            for (const std::size_t w : warps) source_.line("case " + std::to_string(w) + ":");
+            source_.line("consume_" + std::to_string(b) + "(a, begin + team * " + number(schedule_.team_bytes) + ", (" + text +
+                         ") * 32 + lane, warp, lane);");
+            source_.line("break;");
         }
+        source_.line("}");
         source_.line("}");
         source_.line("}");
     }

@@ -2,73 +2,28 @@
 // the output takes, so two kinds of shared sums cover all of them:
 //   output on the third axis or on none:  z[c] = sum over a, b of C[a,b,c] p[a,b] with products p of the first two axes' factors
 //   output on the first or second axis:   t[a,b] = sum over c of C[a,b,c] w[c] with w of everything else; out[a] += t[a,b] y[b]
-// Paths that differ only in their products p, or only in their w, are added before coefficients are applied.
+// Paths that differ only in their products p, or only in their w, are added before coefficients are applied. What stays with the receiver
+// is scaled once so that C is +-1 where possible.
 #include "emit/stream_body.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
+
+#include "emit/stream_terms.hpp"
 
 namespace clebsch {
 namespace {
 
 using Kind = KernelArgument::Kind;
-
-struct Entry {
-    int index[3];
-    double value;  // scale included
-};
-
-/// A path with its factors on three axes.
-struct Term {
-    const Path* path = nullptr;
-    SegmentName axis[3] = {absent, absent, absent};
-    std::vector<SegmentName> scalars;  // inputs without an axis
-    SegmentName output;
-    int output_axis = -1;
-    std::vector<Entry> entries;
-    std::string coefficients;  // text that tells entries apart
-
-    static constexpr SegmentName absent{-1, -1};
-};
-
-Term term_of(const Path& path, const std::array<int, 3>& axes) {
-    Term term;
-    term.path = &path;
-    std::array<int, 3> source{-1, -1, -1};  // axis of the coefficients for each of the three
-    for (int f = 0; f < static_cast<int>(path.factors.size()); ++f) {
-        const Factor& factor = path.factors[static_cast<std::size_t>(f)];
-        const SegmentName name{factor.operand, factor.segment};
-        const auto place = std::ranges::find(axes, f);
-        const bool output = f + 1 == static_cast<int>(path.factors.size());
-        if (place != axes.end()) {
-            term.axis[place - axes.begin()] = name;
-            source[static_cast<std::size_t>(place - axes.begin())] = factor.axis;
-        } else if (!output) {
-            term.scalars.push_back(name);
-        }
-        if (output) {
-            term.output = name;
-            term.output_axis = place == axes.end() ? -1 : static_cast<int>(place - axes.begin());
-        }
-    }
-    std::ranges::sort(term.scalars);
-    for (const CoefficientEntry& entry : path.coefficients.entries()) {
-        Entry copy{{0, 0, 0}, entry.value * path.scale};
-        for (std::size_t k = 0; k < 3; ++k)
-            if (source[k] >= 0) copy.index[k] = entry.index[static_cast<std::size_t>(source[k])];
-        term.entries.push_back(copy);
-    }
-    term.coefficients = path.coefficients.to_text() + "@" + std::to_string(source[0]) + std::to_string(source[1]) +
-                        std::to_string(source[2]) + "*" + literal(path.scale, GpuNumber::float64);
-    return term;
-}
+using Term = StreamTerm;
+using Entry = StreamTerm::Entry;
 
 /// Where numbers of a segment, one channel per lane, go in memory.
 struct Destination {
     SegmentName name;
-    std::string base;  // pointer expression of the row
+    std::string base;     // pointer expression of the row
+    std::string channel;  // expression
     bool adds = false;
     std::int64_t guard = -1;  // channels of the paths if they end within the warp
 };
@@ -86,17 +41,16 @@ void write_numbers(SourceText& source, const GpuProblem& problem, const Destinat
             source.line("turn[lane * " + literal(components) + " + " + literal(c) + "] = " + numbers[static_cast<std::size_t>(c)] + ";");
         source.line("__syncwarp();");
         for (std::int64_t c = 0; c < components; ++c)
-            source.line(put + begin + " + (channel - lane) * " + literal(components) + " + " + literal(32 * c) + " + lane, turn[" +
-                        literal(32 * c) + " + lane]);");
+            source.line(put + begin + " + (" + to.channel + " - lane) * " + literal(components) + " + " + literal(32 * c) +
+                        " + lane, turn[" + literal(32 * c) + " + lane]);");
         source.line("__syncwarp();");
         return;
     }
-    if (to.guard >= 0) source.line("if (channel < " + literal(to.guard) + ") {");
+    if (to.guard >= 0) source.line("if (" + to.channel + " < " + literal(to.guard) + ") {");
     for (std::int64_t c = 0; c < components; ++c)
-        source.line(
-            put + begin +
-            (mul_ir ? " + channel * " + literal(components) + " + " + literal(c) : " + channel + " + literal(c * segment.multiplicity)) +
-            ", " + numbers[static_cast<std::size_t>(c)] + ");");
+        source.line(put + begin + " + " + to.channel +
+                    (mul_ir ? " * " + literal(components) + " + " + literal(c) : " + " + literal(c * segment.multiplicity)) + ", " +
+                    numbers[static_cast<std::size_t>(c)] + ");");
     if (to.guard >= 0) source.line("}");
 }
 
@@ -107,24 +61,51 @@ struct User {
     friend auto operator<=>(const User&, const User&) = default;
 };
 
+/// The channel of a share's lane, given that of the first share's.
+std::string channel_text(const BodyShare& share) {
+    return share.blocks == 0 ? "channel" : "(channel + " + std::to_string(32 * share.blocks) + ")";
+}
+
+/// What tells the registers of a body's shares apart.
+std::string suffix(std::size_t share) { return share == 0 ? "" : "s" + std::to_string(share); }
+
+std::string number_name(const char* letter, SegmentName name, int component) {
+    return letter + std::to_string(name.operand) + "_" + std::to_string(name.segment) + "_" + std::to_string(component);
+}
+
+/// Bytes from channel to channel of a segment in shared memory.
+int lane_step(const GpuProblem& problem, SegmentName name) {
+    const Operand& operand = problem.polynomial.operands[static_cast<std::size_t>(name.operand)];
+    const GpuNumber type = problem.storage[static_cast<std::size_t>(name.operand)];
+    const int size = type == GpuNumber::float64 ? 8 : type == GpuNumber::float32 ? 4 : 2;
+    return size * (operand.layout == Layout::mul_ir ? operand.segments[static_cast<std::size_t>(name.segment)].components : 1);
+}
+
+/// One share's part of a row.
 class RowWriter {
  public:
-    RowWriter(SourceText& source, const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body)
-        : source_(source), problem_(problem), schedule_(schedule), type_(type_name(problem.compute)) {
-        for (std::size_t i = 0; i < body.paths.size(); ++i)
-            terms_.push_back(term_of(problem.polynomial.paths[static_cast<std::size_t>(body.paths[i])],
-                                     schedule.axes[static_cast<std::size_t>(body.paths[i])]));
-        for (std::size_t i = 0; i < body.paths.size(); ++i)
-            for (const Factor& factor : terms_[i].path->factors)
-                if (body.partial[i] && !factor.channels.empty())
-                    guards_[{factor.operand, factor.segment}] = terms_[i].path->extents.front().second;
-        for (const Factor* factor : channel_factors()) with_channels_.insert({factor->operand, factor->segment});
+    RowWriter(SourceText& source, const GpuProblem& problem, const StreamSchedule& schedule, const BodyShare& share, std::size_t number)
+        : source_(source),
+          problem_(problem),
+          schedule_(schedule),
+          share_(share),
+          type_(type_name(problem.compute)),
+          suffix_(suffix(number)),
+          channel_(channel_text(share)) {
+        for (const int path : share.paths) terms_.push_back(scaled_term(problem, schedule, share, path));
+        for (std::size_t i = 0; i < share.paths.size(); ++i)
+            for (const Factor& factor : terms_[i].path->factors) {
+                if (factor.channels.empty()) continue;
+                with_channels_.insert({factor.operand, factor.segment});
+                if (share.partial[i]) guards_[{factor.operand, factor.segment}] = terms_[i].path->extents.front().second;
+            }
     }
 
+    /// An output is written once the next pair's inputs are loaded: a load cannot pass a store into the same memory.
     void write() {
         std::map<std::pair<int, int>, std::vector<const Term*>> pairs;  // by the segments on the first two axes
         for (const Term& term : terms_) pairs[{term.axis[0].segment, term.axis[1].segment}].push_back(&term);
-        std::map<SegmentName, std::size_t> last;  // the pair after which an output is complete
+        std::map<SegmentName, std::size_t> last;  // the pair after which an output is complete, and what it replaces is not read any more
         std::size_t n = 0;
         for (const auto& [key, terms] : pairs) {
             for (const Term* term : terms) last[term->output] = n;
@@ -132,63 +113,100 @@ class RowWriter {
         }
         n = 0;
         for (const auto& [key, terms] : pairs) {
-            source_.line("// segments " + std::to_string(key.first) + " x " + std::to_string(key.second));
-            write_products(terms);
-            write_couplings(terms);
-            for (const auto& [output, pair] : last)
-                if (pair == n) write_output(output);
+            for (auto& [output, pair] : last) {
+                const int over = schedule_.operands[static_cast<std::size_t>(output.operand)].over;
+                if (over < 0) continue;
+                for (const Term* term : terms)
+                    for (const Factor& factor : term->path->factors)
+                        if (factor.operand == over && factor.segment == output.segment) pair = std::max(pair, n);
+            }
             ++n;
         }
-        write_reduced();
+        n = 0;
+        int first = -2;
+        for (const auto& [key, terms] : pairs) {
+            source_.line("// segments " + std::to_string(key.first) + " x " + std::to_string(key.second));
+            if (schedule_.reloads && key.first != first && n > 0) read_again();
+            first = key.first;
+            for (const Term* term : terms) load(*term);
+            for (const auto& [output, pair] : last)
+                if (pair + 1 == n) write_output(output);
+            write_products(terms);
+            write_couplings(terms);
+            ++n;
+        }
+        for (const auto& [output, pair] : last)
+            if (pair + 1 == n) write_output(output);
     }
 
  private:
     SourceText& source_;
     const GpuProblem& problem_;
     const StreamSchedule& schedule_;
-    std::string type_;
+    const BodyShare& share_;
+    std::string type_, suffix_, channel_;
+    std::string turn_;  // what tells apart numbers without channels that are read again
     std::vector<Term> terms_;
     std::map<SegmentName, std::int64_t> guards_;  // channels of segments that end within the warp
     std::set<SegmentName> with_channels_;
     std::set<std::string> declared_;
-    std::map<std::string, std::string> products_;  // key -> name prefix
     int count_ = 0;
 
-    std::vector<const Factor*> channel_factors() const {
-        std::vector<const Factor*> list;
-        for (const Term& term : terms_)
-            for (const Factor& factor : term.path->factors)
-                if (!factor.channels.empty()) list.push_back(&factor);
-        return list;
-    }
     const Operand& operand(int o) const { return problem_.polynomial.operands[static_cast<std::size_t>(o)]; }
     const Segment& segment(SegmentName name) const { return operand(name.operand).segments[static_cast<std::size_t>(name.segment)]; }
     StreamWay way(SegmentName name) const { return schedule_.operands[static_cast<std::size_t>(name.operand)].way; }
     std::string fresh(const char* letter) { return letter + std::to_string(count_++); }
 
-    std::string place(SegmentName name, int component) const {
+    /// From here on numbers without channels come from shared memory again: they are many, and would occupy registers all along.
+    void read_again() {
+        turn_ = "t" + std::to_string(count_++);
+        source_.line("const SharedAddress stage" + turn_ + " = again(stage);");
+        std::set<int> operands;
+        for (const Term& term : terms_)
+            for (const Factor& factor : term.path->factors)
+                if (is_reread({factor.operand, factor.segment})) operands.insert(factor.operand);
+        for (const int o : operands) {
+            const std::string type = std::string("const ") + type_name(problem_.storage[static_cast<std::size_t>(o)]);
+            source_.line(type + "* row_" + std::to_string(o) + "_0" + turn_ + " = at_line<" + type + ">(stage" + turn_ + " + " +
+                         std::to_string(schedule_.operands[static_cast<std::size_t>(o)].stage_offset) + ");");
+        }
+    }
+    bool is_reread(SegmentName name) const { return way(name) == StreamWay::staged && !with_channels_.contains(name); }
+
+    void load(const Term& term) {
+        const auto all = [&](SegmentName name) {
+            if (name == Term::absent || way(name) != StreamWay::staged) return;
+            for (int c = 0; c < segment(name).components; ++c) (void)value(name, c);
+        };
+        for (const SegmentName name : term.axis) all(name);
+        for (const SegmentName name : term.scalars) all(name);
+    }
+
+    /// An element of a staged or handed operand's row: pointers are declared by write_row.
+    std::string element(SegmentName name, int component) const {
         const Operand& o = operand(name.operand);
         const Segment& s = segment(name);
-        const bool mul_ir = o.layout == Layout::mul_ir;
-        std::string text = literal(o.offset(name.segment) + component * (mul_ir ? 1 : s.multiplicity));
-        if (with_channels_.contains(name))
-            text += mul_ir && s.components > 1 ? " + channel * " + literal(std::int64_t{s.components}) : " + channel";
-        return text;
+        const bool mul_ir = o.layout == Layout::mul_ir, channels = with_channels_.contains(name);
+        std::int64_t place = o.offset(name.segment) + component * (mul_ir ? 1 : s.multiplicity);
+        if (channels) place += 32 * share_.blocks * (mul_ir ? s.components : 1);
+        return "row_" + std::to_string(name.operand) + "_" + std::to_string(channels ? lane_step(problem_, name) : 0) +
+               (is_reread(name) ? turn_ : "") + "[" + literal(place) + "]";
     }
 
     /// The name of an input's number, loaded when first asked for.
     std::string value(SegmentName name, int component) {
-        const std::string text = "v" + std::to_string(name.operand) + "_" + std::to_string(name.segment) + "_" + std::to_string(component);
+        const std::string text = number_name("v", name, component) + suffix_ + (is_reread(name) ? turn_ : "");
         if (way(name) == StreamWay::constant || !declared_.insert(text).second) return text;
-        std::string load = "number<" + type_ + ">(stage_" + std::to_string(name.operand) + "[" + place(name, component) + "])";
+        std::string load = "number<" + type_ + ">(" + element(name, component) + ")";
         if (const auto guard = guards_.find(name); guard != guards_.end() && with_channels_.contains(name))
-            load = "channel < " + literal(guard->second) + " ? " + load + " : " + type_ + "(0)";
+            load = channel_ + " < " + literal(guard->second) + " ? " + load + " : " + type_ + "(0)";
         source_.line("const " + type_ + " " + text + " = " + load + ";");
         return text;
     }
-    /// The name of an output's number; sums of the receiver are declared outside.
+    /// The name of an output's number; sums of the receiver and of the row's channel-free outputs are declared outside.
     std::string result(SegmentName name, int component) {
-        const std::string text = "d" + std::to_string(name.operand) + "_" + std::to_string(name.segment) + "_" + std::to_string(component);
+        if (way(name) == StreamWay::reduced) return number_name("d", name, component);
+        const std::string text = number_name("d", name, component) + suffix_;
         if (way(name) != StreamWay::accumulated && declared_.insert(text).second) source_.line(type_ + " " + text + " = 0;");
         return text;
     }
@@ -203,7 +221,6 @@ class RowWriter {
         for (const SegmentName name : term.scalars) key += key_of(name);
         return key;
     }
-    std::string coefficient(const Entry& entry) const { return literal(entry.value, problem_.compute); }
     /// The product of two inputs' numbers, either of which may be absent.
     std::string product(SegmentName a, int i, SegmentName b, int j) {
         std::vector<std::string> parts;
@@ -212,11 +229,12 @@ class RowWriter {
         return parts.empty() ? type_ + "(1)" : joined(parts, " * ");
     }
 
-    /// Outputs on the third axis or on none.
+    /// Outputs on the third axis or on none. Products of a row of one factor at a time meet all sums they belong to: few numbers wait.
     void write_products(const std::vector<const Term*>& terms) {
+        using Pairs = std::multiset<std::pair<SegmentName, SegmentName>>;
         struct Form {
             const Term* first = nullptr;
-            std::multiset<std::pair<SegmentName, SegmentName>> pairs;
+            Pairs pairs;
         };
         std::map<std::string, Form> forms;
         std::vector<std::string> order;
@@ -229,55 +247,61 @@ class RowWriter {
             form.first = form.first == nullptr ? term : form.first;
             form.pairs.emplace(term->axis[0], term->axis[1]);
         }
-        std::map<std::string, std::string> sums;  // of products: coefficients and pairs -> name
+        struct Addend {
+            const Pairs* pairs;
+            std::string sum;
+            double value;
+        };
+        std::map<std::pair<int, int>, std::vector<Addend>> places;
+        std::map<std::string, std::string> sums;  // coefficients and pairs -> name
+        std::vector<std::string> sum_of_form;
         for (const std::string& key : order) {
             const Form& form = forms.at(key);
-            const Term& term = *form.first;
-            std::string sum_key = term.coefficients, pair_key;
-            for (const auto& [a, b] : form.pairs) pair_key += key_of(a) + key_of(b);
-            sum_key += pair_key;
-            const bool known = sums.contains(sum_key);
-            if (!known) sums[sum_key] = fresh("z");
-            const std::string z = sums.at(sum_key) + "_";
+            std::string sum_key = form.first->coefficients + "|";
+            for (const auto& [a, b] : form.pairs) sum_key += key_of(a) + key_of(b);
+            const auto [found, fresh_one] = sums.try_emplace(sum_key);
+            if (fresh_one) {
+                found->second = fresh("z") + "_";
+                for (const Entry& entry : form.first->entries)
+                    places[{entry.index[0], entry.index[1]}].push_back(
+                        {&form.pairs, found->second + std::to_string(entry.index[2]), entry.value});
+            }
+            sum_of_form.push_back(found->second);
+        }
+        for (const auto& [place_of_product, addends] : places) {
+            const auto [a, b] = place_of_product;
+            std::map<Pairs, std::string> products;
+            for (const Addend& addend : addends) {
+                std::string& name = products[*addend.pairs];
+                if (name.empty()) {
+                    std::vector<std::string> parts;
+                    for (const auto& [first, second] : *addend.pairs) parts.push_back(product(first, a, second, b));
+                    name = fresh("p");
+                    source_.line("const " + type_ + " " + name + " = " + joined(parts, " + ") + ";");
+                }
+                const std::string number = times(addend.value, name, problem_.compute);
+                if (declared_.insert(addend.sum).second) source_.line(type_ + " " + addend.sum + " = " + number + ";");
+                else source_.line(addend.sum + " += " + number + ";");
+            }
+        }
+        for (std::size_t f = 0; f < order.size(); ++f) {
+            const Term& term = *forms.at(order[f]).first;
             const int components = term.axis[2] == Term::absent ? 1 : segment(term.axis[2]).components;
             std::vector<std::string> parts;
-            if (!known)  // all sums before their uses: a use right behind its sum would wait for it
-                for (int c = 0; c < components; ++c) write_sum(term, form.pairs, pair_key, c, z + std::to_string(c));
             for (int c = 0; c < components; ++c) {
-                if (!declared_.contains(z + std::to_string(c))) continue;
+                const std::string z = sum_of_form[f] + std::to_string(c);
+                if (!declared_.contains(z)) continue;
                 if (term.output_axis == 2) {
                     const std::string front = scalars_text(term);
-                    source_.line(result(term.output, c) + " += " + (front.empty() ? "" : front + " * ") + z + std::to_string(c) + ";");
+                    source_.line(result(term.output, c) + " += " + (front.empty() ? "" : front + " * ") + z + ";");
                 } else {
-                    parts.push_back((term.axis[2] == Term::absent ? "" : value(term.axis[2], c) + " * ") + z + std::to_string(c));
+                    parts.push_back((term.axis[2] == Term::absent ? "" : value(term.axis[2], c) + " * ") + z);
                 }
             }
             if (parts.empty()) continue;
             const std::string sum = joined(parts, " + "), front = scalars_text(term), out = result(term.output, 0);
             source_.line(out + " += " + (front.empty() ? sum : front + " * (" + sum + ")") + ";");
         }
-    }
-
-    /// z[c] = sum over a, b of C[a,b,c] p[a,b] under the given name, unless there are no such entries.
-    void write_sum(const Term& term, const std::multiset<std::pair<SegmentName, SegmentName>>& pairs, const std::string& pair_key, int c,
-                   const std::string& name) {
-        std::vector<std::string> parts;
-        for (const Entry& entry : term.entries) {
-            if (entry.index[2] != c) continue;
-            const int a = entry.index[0], b = entry.index[1];
-            const std::string key = pair_key + "|" + std::to_string(a) + "," + std::to_string(b);
-            auto found = products_.find(key);
-            if (found == products_.end()) {
-                std::vector<std::string> products;
-                for (const auto& [first, second] : pairs) products.push_back(product(first, a, second, b));
-                found = products_.emplace(key, fresh("p")).first;
-                source_.line("const " + type_ + " " + found->second + " = " + joined(products, " + ") + ";");
-            }
-            parts.push_back(coefficient(entry) + " * " + found->second);
-        }
-        if (parts.empty()) return;
-        source_.line("const " + type_ + " " + name + " = " + joined(parts, " + ") + ";");
-        declared_.insert(name);
     }
 
     /// Outputs on the first or second axis.
@@ -314,9 +338,9 @@ class RowWriter {
                 }
                 for (const Entry& entry : term->entries) {
                     std::string factor;
-                    if (!w.empty()) factor = " * " + w + std::to_string(entry.index[2]);
-                    else if (term->axis[2] != Term::absent) factor = " * " + value(term->axis[2], entry.index[2]);
-                    sums[{entry.index[0], entry.index[1]}].push_back(coefficient(entry) + factor);
+                    if (!w.empty()) factor = w + std::to_string(entry.index[2]);
+                    else if (term->axis[2] != Term::absent) factor = value(term->axis[2], entry.index[2]);
+                    sums[{entry.index[0], entry.index[1]}].push_back(times(entry.value, factor, problem_.compute));
                 }
             }
             for (const auto& [place_of_sum, parts] : sums) {
@@ -331,7 +355,7 @@ class RowWriter {
         }
     }
 
-    /// Stores or adds an output of the row that is complete.
+    /// Hands over, stores or adds an output of the row that is complete.
     void write_output(SegmentName name) {
         const StreamWay how = way(name);
         if (how != StreamWay::stored && how != StreamWay::scattered) return;
@@ -339,52 +363,55 @@ class RowWriter {
         const auto argument = [&](Kind kind) { return "a." + argument_name(problem_, {kind, name.operand}); };
         std::vector<std::string> numbers;
         for (int c = 0; c < segment(name).components; ++c) {
-            const std::string number = "d" + std::to_string(name.operand) + "_" + std::to_string(name.segment) + "_" + std::to_string(c);
+            const std::string number = number_name("d", name, c) + suffix_;
             numbers.push_back(declared_.contains(number) ? number : type_ + "(0)");
         }
-        const std::string row = adds ? "info.at_" + std::to_string(name.operand) : "info.row";
         const auto guard = guards_.find(name);
+        if (schedule_.operands[static_cast<std::size_t>(name.operand)].handed) {
+            if (guard != guards_.end()) source_.line("if (" + channel_ + " < " + literal(guard->second) + ") {");
+            for (int c = 0; c < segment(name).components; ++c)
+                source_.line("store(&" + element(name, c) + ", " + numbers[static_cast<std::size_t>(c)] + ");");
+            if (guard != guards_.end()) source_.line("}");
+            return;
+        }
+        const std::string row = adds ? "info.at_" + std::to_string(name.operand) : "info.row";
+        source_.line("{");
+        source_.line("const int channel = again(own_channel), lane = again(own_lane);");
         write_numbers(
             source_, problem_,
             {.name = name,
              .base = argument(adds ? Kind::sums : Kind::data) + " + " + row + " * " + argument(adds ? Kind::sums_stride : Kind::stride),
+             .channel = channel_,
              .adds = adds,
              .guard = guard == guards_.end() ? -1 : guard->second},
             numbers);
-    }
-
-    /// Sums over lanes of all channel-free outputs of the row, 32 numbers at a time.
-    void write_reduced() {
-        std::vector<std::string> names(static_cast<std::size_t>(schedule_.partial_numbers), type_ + "(0)");
-        for (std::size_t o = 0; o < schedule_.operands.size(); ++o) {
-            if (schedule_.operands[o].way != StreamWay::reduced) continue;
-            const Operand& output = operand(static_cast<int>(o));
-            for (std::size_t s = 0; s < output.segments.size(); ++s)
-                for (int c = 0; c < output.segments[s].components; ++c) {
-                    const std::string number = "d" + std::to_string(o) + "_" + std::to_string(s) + "_" + std::to_string(c);
-                    if (declared_.contains(number))
-                        names[static_cast<std::size_t>(schedule_.operands[o].stage_offset + output.offset(static_cast<int>(s)) + c)] =
-                            number;
-                }
-        }
-        for (std::size_t begin = 0; begin < names.size(); begin += 32) {
-            const std::size_t count = std::min<std::size_t>(32, names.size() - begin);
-            std::size_t padded = 1;
-            while (padded < count) padded *= 2;
-            std::vector<std::string> list(names.begin() + static_cast<std::ptrdiff_t>(begin),
-                                          names.begin() + static_cast<std::ptrdiff_t>(begin + count));
-            list.resize(padded, type_ + "(0)");
-            source_.line("{");
-            source_.line(type_ + " values[" + std::to_string(padded) + "] = {" + joined(list, ", ") + "};");
-            source_.line("const " + type_ + " sum = lane_sums(values, lane);");
-            source_.line("if (lane < " + std::to_string(count) + ") partial[" + std::to_string(begin) + " + lane] = sum;");
-            source_.line("}");
-        }
+        source_.line("}");
     }
 };
 
-std::string number_name(const char* letter, SegmentName name, int component) {
-    return letter + std::to_string(name.operand) + "_" + std::to_string(name.segment) + "_" + std::to_string(component);
+/// Sums over lanes of all channel-free outputs of the row, 32 numbers at a time.
+void write_reduced(SourceText& source, const GpuProblem& problem, const StreamSchedule& schedule, const std::set<SegmentName>& written) {
+    const std::string type = type_name(problem.compute);
+    std::vector<std::string> names(static_cast<std::size_t>(schedule.partial_numbers), type + "(0)");
+    for (const SegmentName name : written) {
+        const Operand& output = problem.polynomial.operands[static_cast<std::size_t>(name.operand)];
+        for (int c = 0; c < output.segments[static_cast<std::size_t>(name.segment)].components; ++c)
+            names[static_cast<std::size_t>(schedule.operands[static_cast<std::size_t>(name.operand)].stage_offset +
+                                           output.offset(name.segment) + c)] = number_name("d", name, c);
+    }
+    for (std::size_t begin = 0; begin < names.size(); begin += 32) {
+        const std::size_t count = std::min<std::size_t>(32, names.size() - begin);
+        std::size_t padded = 1;
+        while (padded < count) padded *= 2;
+        std::vector<std::string> list(names.begin() + static_cast<std::ptrdiff_t>(begin),
+                                      names.begin() + static_cast<std::ptrdiff_t>(begin + count));
+        list.resize(padded, type + "(0)");
+        source.line("{");
+        source.line(type + " values[" + std::to_string(padded) + "] = {" + joined(list, ", ") + "};");
+        source.line("const " + type + " sum = lane_sums(values, lane);");
+        source.line("if (lane < " + std::to_string(count) + ") partial[" + std::to_string(begin) + " + lane] = sum;");
+        source.line("}");
+    }
 }
 
 /// Whether a segment carries channels, and the channels of the paths that use it within this body if they end within the warp (else -1).
@@ -392,100 +419,169 @@ struct ChannelUse {
     bool channels = false;
     std::int64_t guard = -1;
 };
-ChannelUse use_of(const GpuProblem& problem, const StreamBody& body, SegmentName name) {
+ChannelUse use_of(const GpuProblem& problem, const BodyShare& share, SegmentName name) {
     ChannelUse use;
-    for (std::size_t i = 0; i < body.paths.size(); ++i) {
-        const Path& path = problem.polynomial.paths[static_cast<std::size_t>(body.paths[i])];
+    for (std::size_t i = 0; i < share.paths.size(); ++i) {
+        const Path& path = problem.polynomial.paths[static_cast<std::size_t>(share.paths[i])];
         for (const Factor& factor : path.factors)
             if (factor.operand == name.operand && factor.segment == name.segment && !factor.channels.empty()) {
                 use.channels = true;
-                if (body.partial[i]) use.guard = path.extents.front().second;
+                if (share.partial[i]) use.guard = path.extents.front().second;
             }
     }
     return use;
-}
-
-std::string place_text(const GpuProblem& problem, SegmentName name, int component, bool channels) {
-    const Operand& operand = problem.polynomial.operands[static_cast<std::size_t>(name.operand)];
-    const Segment& segment = operand.segments[static_cast<std::size_t>(name.segment)];
-    const bool mul_ir = operand.layout == Layout::mul_ir;
-    std::string text = literal(operand.offset(name.segment) + component * (mul_ir ? 1 : segment.multiplicity));
-    if (channels) text += mul_ir ? " + channel * " + literal(std::int64_t{segment.components}) : " + channel";
-    return text;
 }
 
 int components_of(const GpuProblem& problem, SegmentName name) {
     return problem.polynomial.operands[static_cast<std::size_t>(name.operand)].segments[static_cast<std::size_t>(name.segment)].components;
 }
 
+double scale_of(const BodyShare& share, SegmentName name, int component) {
+    const auto found = share.scales.find(name);
+    return found == share.scales.end() ? 1 : found->second[static_cast<std::size_t>(component)];
+}
+
 }  // namespace
 
-StreamBody stream_body(const GpuProblem& problem, const StreamSchedule& schedule, int group, int warp) {
+StreamBody stream_body(const GpuProblem& problem, const StreamSchedule& schedule, const std::vector<StreamShare>& shares) {
     StreamBody body;
-    std::set<SegmentName> constants, sums;
-    for (const int p : schedule.groups[static_cast<std::size_t>(group)]) {
-        const Path& path = problem.polynomial.paths[static_cast<std::size_t>(p)];
-        const std::int64_t channels = path.extents.front().second;
-        if (channels <= 32 * warp) continue;
-        body.paths.push_back(p);
-        body.partial.push_back(channels < 32 * (warp + 1));
-        for (const Factor& factor : path.factors) {
-            const StreamWay way = schedule.operands[static_cast<std::size_t>(factor.operand)].way;
-            if (way == StreamWay::constant) constants.insert({factor.operand, factor.segment});
-            if (way == StreamWay::accumulated) sums.insert({factor.operand, factor.segment});
+    for (const StreamShare& share : shares) {
+        BodyShare result;
+        result.blocks = share.block - shares.front().block;
+        result.paths = share.paths;
+        std::set<SegmentName> constants, sums;
+        for (const int p : share.paths) {
+            const Path& path = problem.polynomial.paths[static_cast<std::size_t>(p)];
+            result.partial.push_back(path.extents.front().second < 32 * (share.block + 1));
+            for (const Factor& factor : path.factors) {
+                const StreamWay way = schedule.operands[static_cast<std::size_t>(factor.operand)].way;
+                if (way == StreamWay::constant) constants.insert({factor.operand, factor.segment});
+                if (way == StreamWay::accumulated) sums.insert({factor.operand, factor.segment});
+            }
         }
+        result.constants.assign(constants.begin(), constants.end());
+        result.sums.assign(sums.begin(), sums.end());
+        result.scales = scales_of(problem, schedule, share.paths);
+        body.shares.push_back(std::move(result));
     }
-    body.constants.assign(constants.begin(), constants.end());
-    body.sums.assign(sums.begin(), sums.end());
     return body;
 }
 
 void write_declarations(SourceText& source, const GpuProblem& problem, const StreamBody& body) {
     const std::string type = type_name(problem.compute);
-    const auto declare = [&](const char* letter, const std::vector<SegmentName>& names) {
-        for (const SegmentName name : names) {
-            std::vector<std::string> list;
-            for (int c = 0; c < components_of(problem, name); ++c) list.push_back(number_name(letter, name, c) + " = 0");
-            source.line(type + " " + joined(list, ", ") + ";");
-        }
-    };
-    declare("v", body.constants);
-    declare("d", body.sums);
+    for (std::size_t s = 0; s < body.shares.size(); ++s) {
+        const auto declare = [&](const char* letter, const std::vector<SegmentName>& names) {
+            for (const SegmentName name : names) {
+                std::vector<std::string> list;
+                for (int c = 0; c < components_of(problem, name); ++c) list.push_back(number_name(letter, name, c) + suffix(s) + " = 0");
+                source.line(type + " " + joined(list, ", ") + ";");
+            }
+        };
+        declare("v", body.shares[s].constants);
+        declare("d", body.shares[s].sums);
+    }
 }
 
-void write_start(SourceText& source, const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body) {
+void write_start(SourceText& source, const GpuProblem& problem, const StreamBody& body) {
     const std::string type = type_name(problem.compute);
-    for (const SegmentName name : body.sums)
-        for (int c = 0; c < components_of(problem, name); ++c) source.line(number_name("d", name, c) + " = 0;");
-    for (const SegmentName name : body.constants) {
-        const ChannelUse use = use_of(problem, body, name);
-        const bool shared = problem.polynomial.operands[static_cast<std::size_t>(name.operand)].rows.kind == Addressing::Kind::shared;
-        if (use.guard >= 0) source.line("if (channel < " + literal(use.guard) + ") {");
-        for (int c = 0; c < components_of(problem, name); ++c)
-            source.line(number_name("v", name, c) + " = number<" + type + ">(a." + argument_name(problem, {Kind::data, name.operand}) +
-                        "[" + (shared ? "" : "target * a." + argument_name(problem, {Kind::stride, name.operand}) + " + ") +
-                        place_text(problem, name, c, use.channels) + "]);");
-        if (use.guard >= 0) source.line("}");
+    for (std::size_t s = 0; s < body.shares.size(); ++s) {
+        const BodyShare& share = body.shares[s];
+        for (const SegmentName name : share.sums)
+            for (int c = 0; c < components_of(problem, name); ++c) source.line(number_name("d", name, c) + suffix(s) + " = 0;");
+        for (const SegmentName name : share.constants) {
+            const ChannelUse use = use_of(problem, share, name);
+            const Operand& operand = problem.polynomial.operands[static_cast<std::size_t>(name.operand)];
+            const Segment& segment = operand.segments[static_cast<std::size_t>(name.segment)];
+            const bool mul_ir = operand.layout == Layout::mul_ir;
+            const std::string row = operand.rows.kind == Addressing::Kind::shared
+                                        ? ""
+                                        : "target * a." + argument_name(problem, {Kind::stride, name.operand}) + " + ";
+            if (use.guard >= 0) source.line("if (" + channel_text(share) + " < " + literal(use.guard) + ") {");
+            for (int c = 0; c < segment.components; ++c) {
+                std::string place = literal(operand.offset(name.segment) + c * (mul_ir ? 1 : segment.multiplicity));
+                if (use.channels) place += " + " + channel_text(share) + (mul_ir ? " * " + literal(std::int64_t{segment.components}) : "");
+                const std::string load =
+                    "number<" + type + ">(a." + argument_name(problem, {Kind::data, name.operand}) + "[" + row + place + "])";
+                source.line(number_name("v", name, c) + suffix(s) + " = " + times(scale_of(share, name, c), load, problem.compute) + ";");
+            }
+            if (use.guard >= 0) source.line("}");
+        }
     }
-    (void)schedule;
 }
 
 void write_flush(SourceText& source, const GpuProblem& problem, const StreamBody& body, bool adds) {
-    for (const SegmentName name : body.sums) {
-        std::vector<std::string> numbers;
-        for (int c = 0; c < components_of(problem, name); ++c) numbers.push_back(number_name("d", name, c));
-        write_numbers(source, problem,
-                      {.name = name,
-                       .base = "a." + argument_name(problem, {Kind::data, name.operand}) + " + target * a." +
-                               argument_name(problem, {Kind::stride, name.operand}),
-                       .adds = adds,
-                       .guard = use_of(problem, body, name).guard},
-                      numbers);
+    for (std::size_t s = 0; s < body.shares.size(); ++s) {
+        const BodyShare& share = body.shares[s];
+        for (const SegmentName name : share.sums) {
+            std::vector<std::string> numbers;
+            for (int c = 0; c < components_of(problem, name); ++c)
+                numbers.push_back(times(scale_of(share, name, c), number_name("d", name, c) + suffix(s), problem.compute));
+            write_numbers(source, problem,
+                          {.name = name,
+                           .base = "a." + argument_name(problem, {Kind::data, name.operand}) + " + target * a." +
+                                   argument_name(problem, {Kind::stride, name.operand}),
+                           .channel = channel_text(share),
+                           .adds = adds,
+                           .guard = use_of(problem, share, name).guard},
+                          numbers);
+        }
     }
 }
 
+namespace {
+
+/// Segments that a body reads or writes in a stage, and whether they carry channels.
+std::map<SegmentName, bool> staged_segments(const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body) {
+    std::map<SegmentName, bool> segments;
+    for (const BodyShare& share : body.shares)
+        for (const int p : share.paths)
+            for (const Factor& factor : problem.polynomial.paths[static_cast<std::size_t>(p)].factors) {
+                const StreamOperand& operand = schedule.operands[static_cast<std::size_t>(factor.operand)];
+                if (operand.way == StreamWay::staged || operand.handed)
+                    segments.emplace(SegmentName{factor.operand, factor.segment}, !factor.channels.empty());
+            }
+    return segments;
+}
+
+}  // namespace
+
+std::vector<int> lane_steps(const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body) {
+    std::set<int> steps;
+    for (const auto& [name, channels] : staged_segments(problem, schedule, body))
+        if (channels) steps.insert(lane_step(problem, name));
+    return {steps.begin(), steps.end()};
+}
+
 void write_row(SourceText& source, const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body) {
-    RowWriter(source, problem, schedule, body).write();
+    std::set<std::pair<int, int>> pointers;  // operand, step
+    for (const auto& [name, channels] : staged_segments(problem, schedule, body)) {
+        const int step = channels ? lane_step(problem, name) : 0;
+        if (!pointers.emplace(name.operand, step).second) continue;
+        const StreamOperand& operand = schedule.operands[static_cast<std::size_t>(name.operand)];
+        const std::string type =
+            std::string(operand.handed ? "" : "const ") + type_name(problem.storage[static_cast<std::size_t>(name.operand)]);
+        source.line(type + "* row_" + std::to_string(name.operand) + "_" + std::to_string(step) + " = " + (step == 0 ? "at_line<" : "at<") +
+                    type + ">(stage + " + std::to_string(operand.stage_offset) + (step == 0 ? "" : " + lane_" + std::to_string(step)) +
+                    ");");
+    }
+    std::set<SegmentName> reduced;
+    for (const BodyShare& share : body.shares)
+        for (const int p : share.paths) {
+            const Factor& output = problem.polynomial.paths[static_cast<std::size_t>(p)].output();
+            if (schedule.operands[static_cast<std::size_t>(output.operand)].way == StreamWay::reduced)
+                reduced.insert({output.operand, output.segment});
+        }
+    for (const SegmentName name : reduced) {
+        std::vector<std::string> list;
+        for (int c = 0; c < components_of(problem, name); ++c) list.push_back(number_name("d", name, c) + " = 0");
+        source.line(std::string(type_name(problem.compute)) + " " + joined(list, ", ") + ";");
+    }
+    for (std::size_t s = 0; s < body.shares.size(); ++s) {
+        if (body.shares.size() > 1) source.line("{");
+        RowWriter(source, problem, schedule, body.shares[s], s).write();
+        if (body.shares.size() > 1) source.line("}");
+    }
+    write_reduced(source, problem, schedule, reduced);
 }
 
 }  // namespace clebsch

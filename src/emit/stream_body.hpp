@@ -1,5 +1,6 @@
 #pragma once
 // What one consumer warp of a stream kernel does, as straight-line code with literal coefficients.
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,23 +15,35 @@ struct SegmentName {
     friend auto operator<=>(const SegmentName&, const SegmentName&) = default;
 };
 
-/// The paths a warp runs, for its 32 channels from `first_channel` on; `lanes` per path may end within the warp.
-struct StreamBody {
+/// A StreamShare with what it keeps in registers while the receiver stays.
+struct BodyShare {
+    int blocks = 0;  ///< of 32 channels, from the body's first share on
     std::vector<int> paths;
     std::vector<bool> partial;  ///< per path: whether some lanes of the warp are beyond its channels
     std::vector<SegmentName> constants, sums;
+    /// Constants are loaded times these numbers, one per component, and sums are multiplied by them when stored: most coefficients are
+    /// +-1 then and need no multiplication in the rows.
+    std::map<SegmentName, std::vector<double>> scales;
+    friend bool operator==(const BodyShare&, const BodyShare&) = default;
+};
+
+struct StreamBody {
+    std::vector<BodyShare> shares;
     friend bool operator==(const StreamBody&, const StreamBody&) = default;
 };
-StreamBody stream_body(const GpuProblem& problem, const StreamSchedule& schedule, int group, int warp);
+StreamBody stream_body(const GpuProblem& problem, const StreamSchedule& schedule, const std::vector<StreamShare>& shares);
 
 /// Declares registers of the constants and sums.
 void write_declarations(SourceText& source, const GpuProblem& problem, const StreamBody& body);
-/// Loads the constants of row `target` (shared operands: of row 0) and clears the sums.
-void write_start(SourceText& source, const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body);
-/// Stores the sums to row `target`, or adds them. Here and below `channel`, `lane` and, for mul_ir outputs, `turn` (the warp's piece of
-/// shared memory) are variables.
+/// Loads the constants of row `target` (shared operands: of row 0) and clears the sums. Here and below `channel` (of the first share),
+/// `lane` and, for mul_ir outputs, `turn` (the warp's piece of shared memory) are variables.
+void write_start(SourceText& source, const GpuProblem& problem, const StreamBody& body);
+/// Stores the sums to row `target`, or adds them.
 void write_flush(SourceText& source, const GpuProblem& problem, const StreamBody& body, bool adds);
-/// One row: reads the stage, adds to the sums, stores, adds and reduces what belongs to the row.
+/// Bytes from channel to channel in what the body reads and writes in a stage, each once: lane_BYTES is then a variable with this many
+/// times the channel.
+std::vector<int> lane_steps(const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body);
+/// One row: reads the stage at address `stage`, adds to the sums, stores, adds and reduces what belongs to the row described by `info`.
 void write_row(SourceText& source, const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body);
 
 }  // namespace clebsch

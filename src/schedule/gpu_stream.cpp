@@ -1,8 +1,13 @@
 #include "schedule/gpu_stream.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
+#include <tuple>
+
+#include "schedule/stream_division.hpp"
 
 namespace clebsch {
 namespace {
@@ -10,9 +15,9 @@ namespace {
 int size_of(GpuNumber type) { return type == GpuNumber::float64 ? 8 : type == GpuNumber::float32 ? 4 : 2; }
 int up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-constexpr int most_channels = 256;      // of a block
-constexpr int most_live = 152;          // registers that may hold numbers through the loop: 168 leave room for 3 blocks of 4 warps
-constexpr int bookkeeping_bytes = 640;  // of a team: barriers and row descriptions
+constexpr int least_channels = 4;    // fewer would leave nearly all lanes idle
+constexpr int most_channels = 1024;  // 32 blocks of 32
+constexpr int most_live = 176;       // registers that may hold numbers through the loop
 
 /// Why a path is not for this schedule; empty if it is.
 std::string obstacle(const Path& path) {
@@ -59,51 +64,6 @@ bool has_channels(const Polynomial& polynomial, int operand) {
         for (const Factor& factor : path.factors)
             if (factor.operand == operand && !factor.channels.empty()) return true;
     return false;
-}
-
-/// Numbers of one channel that a group keeps in registers through the loop (constants, sums) or through a row (scattered, reduced).
-int live_numbers(const GpuProblem& problem, const StreamSchedule& schedule, const std::vector<int>& paths) {
-    std::set<std::pair<int, int>> segments;
-    for (const int p : paths)
-        for (const Factor& factor : problem.polynomial.paths[static_cast<std::size_t>(p)].factors) {
-            const StreamWay way = schedule.operands[static_cast<std::size_t>(factor.operand)].way;
-            if (way != StreamWay::staged && way != StreamWay::stored) segments.emplace(factor.operand, factor.segment);
-        }
-    int count = 0;
-    for (const auto& [operand, segment] : segments)
-        count += problem.polynomial.operands[static_cast<std::size_t>(operand)].segments[static_cast<std::size_t>(segment)].components;
-    return count * (problem.compute == GpuNumber::float64 ? 2 : 1);
-}
-
-/// Divides paths into `count` groups. Paths that share a stationary output segment stay together, so that each sum has one owner; heavy
-/// bundles are dealt first, each to the group with the least work.
-std::vector<std::vector<int>> divide(const GpuProblem& problem, const StreamSchedule& schedule, std::size_t count) {
-    const std::vector<Path>& paths = problem.polynomial.paths;
-    std::map<std::pair<int, int>, std::pair<std::size_t, std::vector<int>>> bundles;  // by the segment on the third axis
-    for (int p = 0; p < static_cast<int>(paths.size()); ++p) {
-        const Path& path = paths[static_cast<std::size_t>(p)];
-        std::pair<int, int> key{-1, p};
-        if (const int third = schedule.axes[static_cast<std::size_t>(p)][2]; third >= 0)
-            key = {-1, path.factors[static_cast<std::size_t>(third)].segment};
-        const Factor& output = path.output();
-        if (schedule.operands[static_cast<std::size_t>(output.operand)].way == StreamWay::accumulated) key = {-1, output.segment};
-        auto& [cost, members] = bundles[key];
-        cost += path.coefficients.entries().size() + 4;
-        members.push_back(p);
-    }
-    std::vector<std::pair<std::size_t, std::vector<int>>> order;
-    for (auto& [key, bundle] : bundles) order.push_back(std::move(bundle));
-    std::ranges::stable_sort(order, std::greater<>{}, [](const auto& bundle) { return bundle.first; });
-    std::vector<std::vector<int>> groups(count);
-    std::vector<std::size_t> work(count, 0);
-    for (const auto& [cost, members] : order) {
-        const auto least = static_cast<std::size_t>(std::ranges::min_element(work) - work.begin());
-        work[least] += cost;
-        groups[least].insert(groups[least].end(), members.begin(), members.end());
-    }
-    std::erase_if(groups, [](const auto& group) { return group.empty(); });
-    for (auto& group : groups) std::ranges::sort(group);
-    return groups;
 }
 
 /// The sorted chain of indices whose row stays: the one that most numbers go through.
@@ -169,37 +129,84 @@ bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::strin
     return true;
 }
 
+/// Whether two operands have the same segments in the same places, stored alike.
+bool alike(const GpuProblem& problem, std::size_t one, std::size_t other) {
+    const Operand &a = problem.polynomial.operands[one], &b = problem.polynomial.operands[other];
+    return problem.storage[one] == problem.storage[other] && a.layout == b.layout && a.segments == b.segments;
+}
+
+/// The warps that read or write a segment, by block of channels; a path's part of it is the same channels.
+using Users = std::map<std::tuple<int, int, int>, std::set<std::size_t>>;  // operand, segment, block -> warps
+Users users_of(const GpuProblem& problem, const std::vector<std::vector<StreamShare>>& warps) {
+    Users users;
+    for (std::size_t w = 0; w < warps.size(); ++w)
+        for (const StreamShare& share : warps[w])
+            for (const int p : share.paths)
+                for (const Factor& factor : problem.polynomial.paths[static_cast<std::size_t>(p)].factors)
+                    users[{factor.operand, factor.segment, share.block}].insert(w);
+    return users;
+}
+
+/// Decides which outputs go through the stage, given who writes what: one owner for each number, and, in the place of an input, nobody else
+/// who still reads that.
+void choose_handed(const GpuProblem& problem, StreamSchedule& schedule) {
+    const Users users = users_of(problem, schedule.warps);
+    std::set<int> taken;
+    for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
+        StreamOperand& output = schedule.operands[o];
+        output.handed = false;
+        output.over = -1;
+        const bool scattered = output.way == StreamWay::scattered;
+        if (output.way != StreamWay::stored && !scattered) continue;
+        if (scattered && problem.storage[o] != problem.compute) continue;
+        output.handed = std::ranges::none_of(
+            users, [&](const auto& user) { return std::get<0>(user.first) == static_cast<int>(o) && user.second.size() > 1; });
+        if (!output.handed) continue;
+        for (std::size_t i = 0; i < schedule.operands.size() && output.over < 0; ++i) {
+            if (schedule.operands[i].way != StreamWay::staged || taken.contains(static_cast<int>(i)) || !alike(problem, o, i)) continue;
+            const bool safe = std::ranges::all_of(users, [&](const auto& user) {
+                const auto& [operand, segment, block] = user.first;
+                if (operand != static_cast<int>(i)) return true;
+                const auto writers = users.find({static_cast<int>(o), segment, block});
+                return writers != users.end() && user.second == writers->second;
+            });
+            if (safe) output.over = static_cast<int>(i);
+        }
+        if (output.over >= 0) taken.insert(output.over);
+    }
+}
+
+constexpr int line = 128;  // bytes to which parts of a stage are aligned
+
+/// Where everything lies in a stage.
 void place(const GpuProblem& problem, StreamSchedule& schedule) {
     int bytes = 0;
+    schedule.partial_numbers = schedule.turn_numbers = 0;
+    schedule.lag = 0;
     for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
         StreamOperand& operand = schedule.operands[o];
-        const int size = static_cast<int>(problem.polynomial.operands[o].size());
-        if (operand.way == StreamWay::staged) {
+        const Operand& described = problem.polynomial.operands[o];
+        const int size = static_cast<int>(described.size());
+        if (operand.way == StreamWay::staged || (operand.handed && operand.over < 0)) {
             operand.stage_offset = bytes;
-            bytes = up(bytes + size * size_of(problem.storage[o]), 128);
+            bytes = up(bytes + size * size_of(problem.storage[o]), line);
         } else if (operand.way == StreamWay::reduced) {
             operand.stage_offset = schedule.partial_numbers;
             schedule.partial_numbers += size;
-        } else if (operand.way != StreamWay::constant && problem.polynomial.operands[o].layout == Layout::mul_ir) {
-            for (const Segment& segment : problem.polynomial.operands[o].segments)
-                if (problem.polynomial.operands[o].role == Role::output && segment.components > 1)
-                    schedule.turn_numbers = std::max(schedule.turn_numbers, 32 * segment.components);
+        } else if (described.role == Role::output && !operand.handed && described.layout == Layout::mul_ir) {
+            for (const Segment& segment : described.segments)
+                if (segment.components > 1) schedule.turn_numbers = std::max(schedule.turn_numbers, 32 * segment.components);
         }
+        if (operand.handed && problem.target.bulk_copies()) schedule.lag = 1;
     }
-    schedule.stage_bytes = bytes;
-}
-
-/// Whether two groups write one segment that is stored from registers.
-bool stored_twice(const GpuProblem& problem, const StreamSchedule& schedule) {
-    std::map<std::pair<int, int>, std::size_t> owner;
-    for (std::size_t g = 0; g < schedule.groups.size(); ++g)
-        for (const int p : schedule.groups[g]) {
-            const Factor& output = problem.polynomial.paths[static_cast<std::size_t>(p)].output();
-            const StreamWay way = schedule.operands[static_cast<std::size_t>(output.operand)].way;
-            if (way != StreamWay::stored && way != StreamWay::accumulated) continue;
-            if (owner.emplace(std::pair{output.operand, output.segment}, g).first->second != g) return true;
-        }
-    return false;
+    for (StreamOperand& operand : schedule.operands)
+        if (operand.over >= 0) operand.stage_offset = schedule.operands[static_cast<std::size_t>(operand.over)].stage_offset;
+    schedule.partial_offset = bytes;
+    schedule.control_offset = up(bytes + schedule.partial_numbers * schedule.consumer_warps() * size_of(problem.compute), line);
+    int lookups = 0;
+    for (const StreamOperand& operand : schedule.operands) lookups += operand.way == StreamWay::scattered ? 1 : 0;
+    constexpr int control_bytes = 40;  // two barriers, row, receiver, flags
+    schedule.stage_bytes = up(schedule.control_offset + control_bytes + 8 * lookups, line);
 }
 
 /// Registers a thread may have when `blocks` blocks share a multiprocessor: each of its four schedulers has a quarter of the registers and
@@ -215,7 +222,8 @@ bool form_teams(const GpuProblem& problem, StreamSchedule& schedule, int per_sch
     if (4 * per_scheduler % schedule.consumer_warps() != 0) return false;
     schedule.teams = 4 * per_scheduler / schedule.consumer_warps();
     schedule.producer_warps = (schedule.teams + 3) / 4 * 4;
-    schedule.producer_registers = schedule.producer_warps == 4 ? 56 : 40;  // beyond that they only take from consumers
+    const bool retires = schedule.partial_numbers > 0 || std::ranges::any_of(schedule.operands, &StreamOperand::handed);
+    schedule.producer_registers = (schedule.producer_warps == 4 ? 56 : 48) + (retires ? 16 : 0);  // fewer and they spill
     schedule.blocks = 1;
     if (schedule.threads() > 1024) return false;
     const int launched = std::min(248, problem.target.registers / schedule.threads() / 8 * 8) * schedule.threads();
@@ -224,71 +232,152 @@ bool form_teams(const GpuProblem& problem, StreamSchedule& schedule, int per_sch
     return true;
 }
 
-/// What a group needs besides the numbers that live through the loop: addresses, products, and the row's own numbers.
+/// What a warp needs besides the numbers that live through the loop: addresses, products, and the row's own numbers. Fitted to what the
+/// compiler needs for the named problems without spilling (tests/data/gpu_kernels.txt).
 int working_registers(const GpuProblem& problem, const StreamSchedule& schedule) {
     std::set<int> operands;  // staged, on an axis
-    for (std::size_t p = 0; p < schedule.axes.size(); ++p)
-        for (const int factor : schedule.axes[p])
-            if (factor >= 0) {
-                const int operand = problem.polynomial.paths[p].factors[static_cast<std::size_t>(factor)].operand;
-                if (schedule.operands[static_cast<std::size_t>(operand)].way == StreamWay::staged) operands.insert(operand);
-            }
-    constexpr int least = 36, for_another = 16;
+    int products = 0;
+    for (std::size_t p = 0; p < schedule.axes.size(); ++p) {
+        int product = 1;
+        for (std::size_t k = 0; k < 3; ++k) {
+            const int f = schedule.axes[p][k];
+            if (f < 0) continue;
+            const Factor& factor = problem.polynomial.paths[p].factors[static_cast<std::size_t>(f)];
+            const Operand& operand = problem.polynomial.operands[static_cast<std::size_t>(factor.operand)];
+            if (k < 2) product *= operand.segments[static_cast<std::size_t>(factor.segment)].components;
+            if (schedule.operands[static_cast<std::size_t>(factor.operand)].way == StreamWay::staged) operands.insert(factor.operand);
+        }
+        products = std::max(products, product);
+    }
+    const int least = 38 + products / 5, for_another = 10 + products / 5;
     const int more = std::max(0, static_cast<int>(operands.size()) - 2) * for_another;
-    return (least + more) * (problem.compute == GpuNumber::float64 ? 3 : 2) / 2;
+    return (least + more) * (problem.compute == GpuNumber::float64 ? 4 : 3) / 3;
 }
 
 /// As many stages as shared memory holds; false if they are too few to hide the way from memory.
 bool fill_stages(const GpuProblem& problem, StreamSchedule& schedule) {
     constexpr int most_stages = 8;
-    const int number = size_of(problem.compute), parts = schedule.blocks * schedule.teams;
-    const int per_stage = schedule.stage_bytes + up(schedule.partial_numbers * schedule.consumer_warps() * number, 128);
-    const int turns = schedule.turn_numbers * schedule.consumer_warps() * number;
-    const int stages = ((problem.target.shared_bytes / parts - bookkeeping_bytes) / 128 * 128 - turns) / std::max(per_stage, 1);
-    if (stages < (parts > 1 ? 3 : 2)) return false;
+    const int parts = schedule.blocks * schedule.teams;
+    const int turns = schedule.turn_numbers * schedule.consumer_warps() * size_of(problem.compute);
+    constexpr int reserved_bytes = 1024;  // the hardware's own, of every block
+    const int team = (problem.target.shared_bytes + reserved_bytes - schedule.blocks * reserved_bytes) / parts / line * line - turns;
+    const int stages = team / schedule.stage_bytes;
+    if (stages < (parts > 1 ? 3 : 2) + schedule.lag) return false;
     schedule.stages = std::min(stages, most_stages);
-    schedule.team_bytes = up(schedule.stages * per_stage + turns, 128);
+    schedule.team_bytes = up(schedule.stages * schedule.stage_bytes + turns, line);
     return true;
 }
 
-bool fit_blocks(const GpuProblem& problem, StreamSchedule& schedule, int needed) {
+/// Gives every scheduler warps of equal work in all and of few different codes: straight-line code that a scheduler's warps do not share
+/// comes from the second instruction cache, and too slowly. Warp w of a team runs on scheduler w % 4.
+void pin(StreamSchedule& schedule) {
+    constexpr std::size_t schedulers = 4;
+    const std::size_t count = schedule.warps.size(), each = count / schedulers;
+    std::vector<std::vector<std::size_t>> of(schedulers);
+    std::vector<double> work(schedulers, 0);
+    for (std::size_t w = 0; w < count; ++w) {  // neighbours share code
+        of[w / each].push_back(w);
+        work[w / each] += schedule.instructions[w];
+    }
+    const double total = std::accumulate(work.begin(), work.end(), 0.0);
+    constexpr double tolerated = 1.12;
+    if (std::ranges::max(work) > tolerated * total / schedulers) {
+        std::vector<std::size_t> order(count);
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::ranges::stable_sort(order, std::greater<>{}, [&](std::size_t w) { return schedule.instructions[w]; });
+        for (auto& list : of) list.clear();
+        std::ranges::fill(work, 0);
+        for (const std::size_t w : order) {
+            std::size_t best = schedulers;
+            for (std::size_t s = 0; s < schedulers; ++s)
+                if (of[s].size() < each && (best == schedulers || work[s] < work[best])) best = s;
+            of[best].push_back(w);
+            work[best] += schedule.instructions[w];
+        }
+    }
+    const StreamSchedule before = schedule;
+    for (std::size_t w = 0; w < count; ++w) {
+        const std::size_t from = of[w % schedulers][w / schedulers];
+        schedule.warps[w] = before.warps[from];
+        schedule.instructions[w] = before.instructions[from];
+    }
+    schedule.pinned = true;
+}
+
+/// The given warps without those that run the code of an earlier one.
+std::vector<std::size_t> codes(const StreamSchedule& schedule, const std::vector<std::size_t>& warps) {
+    std::vector<std::size_t> first;
+    for (const std::size_t w : warps)
+        if (std::ranges::none_of(first, [&](std::size_t other) { return schedule.same_code(w, other); })) first.push_back(w);
+    return first;
+}
+
+/// Rows per cycle of a multiprocessor, predicted from what was measured on an H200 (docs/reports/gpu-h200.md):
+/// - a warp alone issues every 2.2 cycles; n of them leave a scheduler idle as often as n independent ones would; a producer takes about
+/// 110
+///   instructions for a row; further codes on a scheduler cost a quarter each;
+/// - code beyond 32 kilobytes comes from the second-level cache at 0.46 instructions a cycle, once for all warps that run it: the more
+/// teams
+///   share it the better;
+/// - a row is some 1,800 cycles on its way from memory.
+double speed(const StreamSchedule& schedule) {
+    constexpr double cycles_of_a_warp = 2.2, latency = 1800, producer = 110, further_code = 0.25, kept_code = 2000, fetched = 0.46;
+    constexpr std::size_t schedulers = 4;
+    const int teams = schedule.blocks * schedule.teams;
+    const double per_scheduler = static_cast<double>(teams * schedule.consumer_warps()) / schedulers;
+    const double issued = 1 - std::pow(1 - 1 / cycles_of_a_warp, per_scheduler);
+    double rows = std::min(teams / (cycles_of_a_warp * std::ranges::max(schedule.instructions)),
+                           teams * (schedule.stages - schedule.lag - 0.5) / latency);
+    std::vector<std::size_t> all(schedule.warps.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    for (std::size_t s = 0; s < schedulers; ++s) {
+        std::vector<std::size_t> warps;
+        double work = producer / schedulers;
+        for (const std::size_t w : all)
+            if (!schedule.pinned || w % schedulers == s) {
+                warps.push_back(w);
+                work += schedule.instructions[w] / (schedule.pinned ? 1 : schedulers);
+            }
+        const double different = std::min<double>(static_cast<double>(codes(schedule, warps).size()), per_scheduler);
+        rows = std::min(rows, issued / work / (1 + further_code * std::max(0.0, different - 1)));
+    }
+    double code = 0;
+    for (const std::size_t w : codes(schedule, all)) code += schedule.instructions[w];
+    if (code > kept_code) rows = std::min(rows, fetched * teams / code);
+    return rows;
+}
+
+/// The fastest way to run the schedule's division: blocks of one team, or one block of teams that take registers from their producers.
+/// Nothing if it does not fit.
+std::optional<StreamSchedule> fit(const GpuProblem& problem, StreamSchedule schedule) {
+    const int needed = schedule.live_numbers + working_registers(problem, schedule);
+    std::optional<StreamSchedule> best;
+    double most = 0;
+    const auto consider = [&](double factor) {
+        if (!fill_stages(problem, schedule)) return;
+        if (const double value = speed(schedule) * factor; value > most) {
+            most = value;
+            best = schedule;
+        }
+    };
     schedule.teams = schedule.producer_warps = 1;
     schedule.producer_registers = schedule.consumer_registers = 0;
-    constexpr int most_blocks = 4;
-    for (schedule.blocks = problem.blocks > 0 ? problem.blocks : most_blocks; schedule.blocks >= 1; --schedule.blocks)
-        if ((problem.blocks > 0 || register_cap(problem, schedule, schedule.blocks) >= needed) && fill_stages(problem, schedule))
-            return true;
-    return false;
-}
-
-bool fit_teams(const GpuProblem& problem, StreamSchedule& schedule, int needed) {
-    constexpr int most_warps = 4;
-    for (int warps = problem.team_warps > 0 ? problem.team_warps : most_warps; warps >= 1; --warps)
-        if (form_teams(problem, schedule, warps) && (schedule.consumer_registers >= needed || problem.team_warps > 0) &&
-            fill_stages(problem, schedule))
-            return true;
-    return false;
-}
-
-/// As many consumer warps as registers and shared memory allow, in blocks of one team or in teams that take registers from their
-/// producers.
-bool fit(const GpuProblem& problem, StreamSchedule& schedule) {
-    const int needed = schedule.live_numbers + working_registers(problem, schedule);
-    const bool moves = problem.target.bulk_copies() && problem.blocks == 0;
-    if (problem.team_warps == 0 && fit_blocks(problem, schedule, needed)) {
-        // Measured on an H200: one team a block is best where 16 warps fit with registers to spare, and where warps have unequal work.
-        constexpr int enough_warps = 16, spare_registers = 16;
-        const bool alike = std::ranges::all_of(
-            problem.polynomial.paths, [&](const Path& path) { return (path.extents.front().second + 31) / 32 == schedule.channel_warps; });
-        const bool roomy = schedule.blocks * schedule.consumer_warps() >= enough_warps &&
-                           register_cap(problem, schedule, schedule.blocks) >= needed + spare_registers;
-        if (!moves || !alike || roomy) return true;
-        StreamSchedule teams = schedule;
-        if (fit_teams(problem, teams, needed) && teams.teams * teams.consumer_warps() >= schedule.blocks * schedule.consumer_warps())
-            schedule = teams;
-        return true;
+    constexpr int most_blocks = 8, spare_registers = 16;
+    if (schedule.threads() <= 1024 && problem.team_warps == 0)
+        for (schedule.blocks = problem.blocks > 0 ? problem.blocks : most_blocks; schedule.blocks >= 1; --schedule.blocks) {
+            const int cap = register_cap(problem, schedule, schedule.blocks);
+            if (cap >= needed || problem.blocks > 0) consider(cap >= needed + spare_registers ? 1.0 : 0.98);
+            if (problem.blocks > 0) break;
+        }
+    if (problem.target.bulk_copies() && problem.blocks == 0) {
+        if (schedule.consumer_warps() % 4 == 0) pin(schedule);
+        constexpr int most_warps = 5;
+        for (int warps = problem.team_warps > 0 ? problem.team_warps : most_warps; warps >= 1; --warps) {
+            if (form_teams(problem, schedule, warps) && (schedule.consumer_registers >= needed || problem.team_warps > 0)) consider(0.99);
+            if (problem.team_warps > 0) break;
+        }
     }
-    return moves && fit_teams(problem, schedule, needed);
+    return best;
 }
 
 }  // namespace
@@ -303,33 +392,59 @@ std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::st
         if (!why_not.empty()) return std::nullopt;
         schedule.channels = std::max(schedule.channels, static_cast<int>(std::min<std::int64_t>(path.extents.front().second, 1 << 20)));
     }
-    constexpr int least_channels = 17;
     if (schedule.channels > most_channels || schedule.channels < least_channels)
         return why_not = std::to_string(schedule.channels) + " channels; the stream kernel takes " + std::to_string(least_channels) +
                          " to " + std::to_string(most_channels),
                std::nullopt;
     if (!choose_axes(polynomial, schedule.axes, why_not)) return std::nullopt;
-    schedule.channel_warps = (schedule.channels + 31) / 32;
     schedule.stationary = stationary_chain(polynomial);
     if (!choose_ways(problem, schedule, why_not)) return std::nullopt;
+    for (std::size_t o = 0; o < schedule.operands.size(); ++o)  // as costs are to be predicted; choose_handed looks closer
+        schedule.operands[o].handed = schedule.operands[o].way == StreamWay::stored || schedule.operands[o].way == StreamWay::scattered;
     place(problem, schedule);
-    constexpr std::size_t most_groups = 4;
-    for (std::size_t count = 1; count <= most_groups; ++count) {
-        schedule.groups = divide(problem, schedule, count);
-        schedule.live_numbers = 0;
-        for (const auto& group : schedule.groups)
-            schedule.live_numbers = std::max(schedule.live_numbers, live_numbers(problem, schedule, group));
-        if (schedule.threads() > 1024) break;
-        if (stored_twice(problem, schedule)) continue;
-        if (schedule.live_numbers > most_live || !fit(problem, schedule)) continue;
-        schedule.cuts = true;
-        for (std::size_t o = 0; o < schedule.operands.size(); ++o)
-            if (schedule.operands[o].way == StreamWay::accumulated && problem.storage[o] != problem.compute) schedule.cuts = false;
-        if (schedule.stationary.empty()) schedule.cuts = false;
-        why_not.clear();
-        return schedule;
+    std::vector<int> counts;
+    constexpr int most_warps = 16;
+    for (int warps = 1; warps <= most_warps; ++warps)
+        if (problem.consumers == 0 || warps == problem.consumers) counts.push_back(warps);
+    std::optional<StreamSchedule> best;
+    for (const StreamDivision& division : divisions(problem, schedule, counts)) {
+        if (division.live > most_live) continue;
+        StreamSchedule candidate = schedule;
+        candidate.warps = division.warps;
+        candidate.live_numbers = division.live;
+        candidate.instructions = division.instructions;
+        choose_handed(problem, candidate);
+        for (std::size_t o = 0; o < candidate.operands.size(); ++o)
+            if (schedule.operands[o].handed && !candidate.operands[o].handed) {
+                const double more = 6.0 / 32 * static_cast<double>(polynomial.operands[o].size()) / candidate.consumer_warps();
+                for (double& instructions : candidate.instructions) instructions += more;
+            }
+        place(problem, candidate);
+        const std::optional<StreamSchedule> fitted = fit(problem, candidate);
+        constexpr double enough = 1.02;  // a gain that is worth more warps
+        if (fitted && (!best || speed(*fitted) > enough * speed(*best))) best = fitted;
     }
-    return why_not = "too many numbers would live in registers or shared memory, even divided over four groups of warps", std::nullopt;
+    if (!best)
+        return why_not = "too many numbers would live in registers or shared memory, however they are divided over warps", std::nullopt;
+    best->cuts = !best->stationary.empty();
+    std::int64_t without_channels = 0;
+    for (std::size_t o = 0; o < best->operands.size(); ++o)
+        if (best->operands[o].way == StreamWay::staged && !has_channels(polynomial, static_cast<int>(o)))
+            without_channels += polynomial.operands[o].size();
+    constexpr std::int64_t affordable = 24;  // registers
+    best->reloads = without_channels > affordable;
+    for (std::size_t o = 0; o < best->operands.size(); ++o)
+        if (best->operands[o].way == StreamWay::accumulated && problem.storage[o] != problem.compute) best->cuts = false;
+    why_not.clear();
+    return best;
+}
+
+bool StreamSchedule::same_code(std::size_t one, std::size_t other) const {
+    const std::vector<StreamShare>&a = warps[one], &b = warps[other];
+    if (a.size() != b.size()) return false;
+    for (std::size_t i = 0; i < a.size(); ++i)
+        if (a[i].paths != b[i].paths || a[i].block - a.front().block != b[i].block - b.front().block) return false;
+    return true;
 }
 
 std::int64_t stream_chunk(const StreamSchedule& schedule, std::int64_t rows, std::int64_t stationary_rows) {
@@ -340,11 +455,18 @@ std::int64_t stream_chunk(const StreamSchedule& schedule, std::int64_t rows, std
 
 std::string explain(const StreamSchedule& schedule, const GpuProblem& problem) {
     std::string text = "stream: " + std::to_string(problem.polynomial.paths.size()) + " paths, " + std::to_string(schedule.channels) +
-                       " channels; " + std::to_string(schedule.channel_warps) + " consumer warps";
-    if (schedule.groups.size() > 1) text += " x " + std::to_string(schedule.groups.size()) + " groups of paths";
-    text += " and a producer, " + std::to_string(schedule.teams) + " such teams a block, " + std::to_string(schedule.blocks) +
-            " blocks per multiprocessor, " + std::to_string(schedule.stages) + " stages of " + std::to_string(schedule.stage_bytes) +
-            " bytes\n";
+                       " channels; " + std::to_string(schedule.consumer_warps()) + " consumer warps and a producer, " +
+                       std::to_string(schedule.teams) + " such teams a block, " + std::to_string(schedule.blocks) +
+                       " blocks per multiprocessor, " + std::to_string(schedule.stages) + " stages of " +
+                       std::to_string(schedule.stage_bytes) + " bytes\n";
+    for (std::size_t w = 0; w < schedule.warps.size(); ++w) {
+        text += "warp " + std::to_string(w) + ", about " + std::to_string(std::lround(schedule.instructions[w])) + " instructions a row:";
+        for (const StreamShare& share : schedule.warps[w])
+            text += " " + std::to_string(share.paths.size()) + " paths on channels " + std::to_string(32 * share.block) + " to " +
+                    std::to_string(std::min(schedule.channels, 32 * (share.block + 1)) - 1) +
+                    (&share == &schedule.warps[w].back() ? "" : ",");
+        text += "\n";
+    }
     if (schedule.consumer_registers > 0)
         text += "consumers claim " + std::to_string(schedule.consumer_registers) + " registers from producers, which keep " +
                 std::to_string(schedule.producer_registers) + "\n";
@@ -368,10 +490,12 @@ std::string explain(const StreamSchedule& schedule, const GpuProblem& problem) {
                 way = "summed in registers, stored once a receiver";
                 break;
             case StreamWay::stored:
-                way = "stored row by row from registers";
+                way = schedule.operands[o].handed ? "left in shared memory, stored row by row by the producer"
+                                                  : "stored row by row from registers";
                 break;
             case StreamWay::scattered:
-                way = "added atomically row by row";
+                way = schedule.operands[o].handed ? "left in shared memory, added atomically row by row by the producer"
+                                                  : "added atomically row by row";
                 break;
             case StreamWay::reduced:
                 way = "summed over lanes and warps, stored row by row";

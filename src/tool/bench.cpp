@@ -34,7 +34,7 @@ struct Arguments {
     std::vector<std::string> problems;
     std::string in, edge = "1x0e+1x1o+1x2e+1x3o", filter;
     std::string device = "cpu";
-    int blocks = 0, team_warps = 0;
+    int blocks = 0, team_warps = 0, consumers = 0;
     std::string structure, passes = "forward,backward,double", svg, layout = "mul_ir", family, gradients;
     double cutoff = 0, seconds = 1.0;
     MachineOptions machine;
@@ -215,6 +215,7 @@ int run_on_gpu(const Arguments& arguments) {
                                 .schedule = arguments.family,
                                 .blocks = arguments.blocks,
                                 .team_warps = arguments.team_warps,
+                                .consumers = arguments.consumers,
                                 .json = arguments.json});
 }
 
@@ -261,6 +262,9 @@ void add_bench(CLI::App& app, int& status) {
     command->add_option("--device", arguments->device, "cpu or cuda")->capture_default_str();
     command->add_option("--blocks", arguments->blocks, "cuda: blocks of a stream kernel per multiprocessor (default: chosen)")
         ->check(CLI::Range(1, 8));
+    command
+        ->add_option("--consumers", arguments->consumers, "With --device cuda: consumer warps of a team in stream kernels; default: chosen")
+        ->check(CLI::Range(1, 16));
     command
         ->add_option("--team-warps", arguments->team_warps,
                      "cuda: one block per multiprocessor with so many consumer warps on each scheduler (default: chosen)")

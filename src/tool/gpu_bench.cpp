@@ -143,7 +143,8 @@ class GpuBench {
                                                         .schedule = options_.schedule,
                                                         .device = options_.device,
                                                         .blocks = options_.blocks,
-                                                        .team_warps = options_.team_warps});
+                                                        .team_warps = options_.team_warps,
+                                                        .consumers = options_.consumers});
             const double prepared = seconds_since(begin);
             Topology topology = make_topology(pass.description, sizes);
             const bool graph = topology.indices.contains("sender") && topology.indices.contains("receiver");

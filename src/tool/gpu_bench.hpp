@@ -20,7 +20,7 @@ struct GpuBenchOptions {
     SizeOptions sizes;
     double seconds = 1;
     std::string schedule;
-    int device = 0, blocks = 0, team_warps = 0;
+    int device = 0, blocks = 0, team_warps = 0, consumers = 0;
     bool json = false;
 };
 

@@ -116,8 +116,8 @@ std::int64_t rows_of(const Rows& rows, const std::string& space) { return space.
 /// Runs the kernels of a polynomial on arrays, one per operand. `first`: the number of the first stage's kernel.
 class Runner {
  public:
-    Runner(const Prepared& prepared, std::vector<double*> arrays, const Indices& indices, const Rows& rows)
-        : prepared_(prepared), arrays_(std::move(arrays)), indices_(indices), rows_(rows) {}
+    Runner(const Prepared& prepared, std::vector<double*> arrays, const Indices& indices, const Rows& rows, bool aligned = false)
+        : prepared_(prepared), arrays_(std::move(arrays)), indices_(indices), rows_(rows), aligned_(aligned) {}
 
     void run(const HostKernels& host, int first) {
         const auto known = rows_.find(polynomial().rows);
@@ -137,6 +137,7 @@ class Runner {
     std::vector<double*> arrays_;
     const Indices& indices_;
     const Rows& rows_;
+    bool aligned_;
     unsigned error_ = 0;
 
     const Polynomial& polynomial() const { return prepared_.problem.polynomial; }
@@ -183,7 +184,7 @@ class Runner {
             case Kind::chunk:
                 return static_cast<std::uint64_t>(chunk);
             case Kind::aligned:
-                return 0;
+                return aligned_ ? ~std::uint64_t{0} : 0;
             case Kind::error:
                 return reinterpret_cast<std::uintptr_t>(&error_);
         }
@@ -354,7 +355,7 @@ std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector
             std::copy(numbers.begin(), numbers.end(), arrays.back().begin());
         }
         for (std::vector<double>& array : arrays) pointers.push_back(array.data());
-        Runner(prepared[i], pointers, cases[i].inputs.indices, cases[i].inputs.rows).run(host, first[i]);
+        Runner(prepared[i], pointers, cases[i].inputs.indices, cases[i].inputs.rows, cases[i].aligned).run(host, first[i]);
         std::map<std::string, ReferenceArray>& outputs = results.emplace_back();
         for (std::size_t o = 0; o < arrays.size(); ++o)
             if (polynomial.operands[o].role == Role::output)

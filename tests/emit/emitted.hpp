@@ -19,6 +19,7 @@ struct EmittedCase {
     Polynomial polynomial;
     ReferenceInputs inputs;
     std::string schedule;
+    bool aligned = false;  ///< whether rows count as aligned, so that the copy engine takes them
 };
 std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector<EmittedCase>& cases);
 

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -135,6 +137,7 @@ static unsigned __ballot_sync(unsigned, bool yes) {
     return bits;
 }
 static int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
+static int __clz(int bits) { return bits == 0 ? 32 : __builtin_clz(static_cast<unsigned>(bits)); }
 
 template <class T, class S>
 static T number(S stored) {
@@ -176,9 +179,10 @@ static void multiply_pieces(double* sum, const double* x, const double* w) {
 
 // Barriers count arrivals; copies have landed when they return.
 struct Barrier {
-    int expected, pending, parity;
+    short expected, pending;
+    int parity;
 };
-static void barrier_start(Barrier* barrier, int arrivals) { *barrier = {arrivals, arrivals, 0}; }
+static void barrier_start(Barrier* barrier, int arrivals) { *barrier = {short(arrivals), short(arrivals), 0}; }
 static void barrier_arrive(Barrier* barrier) {
     if (--barrier->pending == 0) {
         barrier->pending = barrier->expected;
@@ -192,14 +196,71 @@ static void barrier_wait(Barrier* barrier, int parity) {
     threadIdx = thread;
 }
 static void barriers_ready() {}
-static int touch(const void*, i64, i64, i64) { return 0; }
-static void keep(int) {}
+static void barrier_expect(Barrier*, int) {}
+
+typedef unsigned long long SharedAddress;
+static SharedAddress in_shared(const void* pointer) { return reinterpret_cast<SharedAddress>(pointer); }
+template <class T>
+static T* at(SharedAddress place) {
+    return reinterpret_cast<T*>(place);
+}
+template <class T>
+static T* at_line(SharedAddress place) {
+    return reinterpret_cast<T*>(place);
+}
+template <class T>
+static T again(T value) {
+    return value;
+}
+template <class T>
+static T opaque(T value, int lane) {
+    return __shfl_sync(0xffffffffu, value, lane);
+}
+
+// The copy engine: what leaves shared memory is read as late as a wait allows, so that a stage filled too early shows.
+static constexpr bool has_bulk = true;
+namespace host {
+using Group = std::vector<std::function<void()>>;
+static std::map<std::size_t, std::vector<Group>> groups;  // per thread; the last one is still open
+static std::vector<Group>& own_groups() {
+    std::vector<Group>& own = groups[current];
+    if (own.empty()) own.emplace_back();
+    return own;
+}
+static void run_groups(std::size_t latest) {
+    std::vector<Group>& own = own_groups();
+    while (own.size() > latest + 1) {
+        for (const auto& action : own.front()) action();
+        own.erase(own.begin());
+    }
+}
+}  // namespace host
+template <bool Kept>
+static void copy_bulk(SharedAddress to, const void* from, int bytes, Barrier*) {
+    std::memcpy(at<char>(to), from, bytes);
+}
+static void store_bulk(void* to, SharedAddress from, int bytes) {
+    host::own_groups().back().push_back([=] { std::memcpy(to, at<char>(from), bytes); });
+}
+static void add_bulk(double* to, SharedAddress from, int bytes) {
+    host::own_groups().back().push_back([=] {
+        for (int i = 0; i < bytes / 8; ++i) to[i] += at<double>(from)[i];
+    });
+}
+static void bulk_group() { host::own_groups().emplace_back(); }
+template <int Latest>
+static void bulk_read() {
+    host::run_groups(Latest);
+}
+static void bulk_written() { host::run_groups(0); }
+static void visible_to_bulk() {}
+
 template <int>
 static void keep_registers() {}
 template <int>
 static void claim_registers() {}
 template <class S>
-static void copy_row(S* to, const S* from, int count, bool, bool, Barrier*, int lane) {
+static void copy_row(S* to, const S* from, int count, bool, int lane) {
     for (int i = lane; i < count; i += 32) to[i] = from[i];
 }
 #define DYNAMIC_SHARED(name) alignas(128) static char name[1 << 18]

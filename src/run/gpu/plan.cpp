@@ -186,6 +186,7 @@ PolynomialPlan::PolynomialPlan(Polynomial polynomial, const PlanOptions& options
     data->problem = gpu_problem(polynomial, data->dtypes, data->compute, data->device->target());
     data->problem.blocks = options.blocks;
     data->problem.team_warps = options.team_warps;
+    data->problem.consumers = options.consumers;
     data->kernels = gpu_kernels(data->problem, options.schedule);
     std::vector<KernelSource> sources;
     for (const GpuStage& stage : data->kernels.stages) sources.push_back({stage.kernel.name, full_text(stage)});

@@ -21,7 +21,7 @@ struct PlanOptions {
     std::optional<DType> compute = {};  ///< float32 or float64; default: float64 if every operand is stored so, else float32
     std::string schedule = {};          ///< "": chosen; "stream", "general"
     int device = 0;
-    int blocks = 0, team_warps = 0;  ///< for measurements (GpuProblem); 0: chosen
+    int blocks = 0, team_warps = 0, consumers = 0;  ///< for measurements (GpuProblem); 0: chosen
 };
 
 class PolynomialPlan {
