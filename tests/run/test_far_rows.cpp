@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 
@@ -33,24 +34,24 @@ class SparseMemory {
     void* data_;
 };
 
-constexpr std::int64_t far = (std::int64_t{1} << 31) + 32;
-
-/// Runs with rows `far` numbers apart, in every operand that has more than one.
+/// Runs with rows so far apart that the last one begins more than 2^31 numbers after the first, in every operand that has several.
 std::map<std::string, ReferenceArray> run_far(const PolynomialPlan& plan, const ReferenceInputs& inputs) {
     const Polynomial& polynomial = plan.polynomial();
     std::vector<std::unique_ptr<SparseMemory>> memories;
     std::vector<Buffer> buffers;
     const auto number = [&](std::size_t o, std::int64_t row, std::int64_t i) {
-        return memories[o]->data() + static_cast<std::size_t>(row * far + i) * size_of(plan.dtypes()[o]);
+        return memories[o]->data() + static_cast<std::size_t>(row * buffers[o].row_stride + i) * size_of(plan.dtypes()[o]);
     };
     for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
         const Operand& operand = polynomial.operands[o];
         const std::string space = polynomial.space_of(operand);
         const std::int64_t rows = space.empty() ? 1 : inputs.rows.at(space);
+        const std::int64_t between = std::max<std::int64_t>(1, rows - 1),
+                           stride = ((std::int64_t{1} << 31) + 64) / between + operand.size();
         memories.push_back(
-            std::make_unique<SparseMemory>(static_cast<std::size_t>((rows - 1) * far + operand.size()) * size_of(plan.dtypes()[o])));
+            std::make_unique<SparseMemory>(static_cast<std::size_t>((rows - 1) * stride + operand.size()) * size_of(plan.dtypes()[o])));
         REQUIRE_MESSAGE(memories.back()->given(), "this test needs a system that promises memory (vm.overcommit_memory is not 2)");
-        buffers.push_back({.data = memories.back()->data(), .dtype = plan.dtypes()[o], .rows = rows, .row_stride = far});
+        buffers.push_back({.data = memories.back()->data(), .dtype = plan.dtypes()[o], .rows = rows, .row_stride = stride});
         if (operand.role == Role::output) continue;
         const ReferenceArray& numbers = inputs.arrays.at(operand.name);
         for (std::int64_t r = 0; r < rows; ++r)
