@@ -8,6 +8,7 @@ import pickle
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import e3nn
 import numpy as np
 import pytest
 import torch
+import torch.utils.checkpoint
 from comparison import MODES
 from e3nn import o3
 
@@ -327,21 +329,22 @@ def test_training_on_forces_reaches_every_weight() -> None:
 
 
 MEMORY = """
-import resource, clebsch.torch as ct, torch
+import re, clebsch.torch as ct, torch
 
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def memory(field):
+    return 1024 * int(re.search(field + r":\\s+(\\d+) kB", open("/proc/self/status").read()).group(1))
 
 def step(nodes, edges):
     torch.manual_seed(0)
     x, y = torch.randn(nodes, 704, requires_grad=True), torch.randn(edges, 16, requires_grad=True)
     weights = torch.randn(edges, layer.weight_numel, requires_grad=True)
     sender, receiver = torch.randint(0, nodes, (edges,)), torch.randint(0, nodes, (edges,)).sort()[0]
-    before = peak()
+    open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
+    before = memory("VmRSS")
     out = layer(x, y, weights, sender, receiver)
     gradients = torch.autograd.grad(out, (x, y, weights), torch.ones_like(out))
     results = (out, out, *gradients)  # out twice: its cotangent
-    return peak() - before, sum(tensor.nbytes for tensor in results)
+    return memory("VmHWM") - before, sum(tensor.nbytes for tensor in results)
 
 layer = ct.Convolution("128x0e+64x1o+32x2e+32x3o", "0e+1o+2e+3o", "0e+1o+2e+3o")
 step(4, 45)
@@ -441,7 +444,56 @@ def test_mistakes_name_the_operand(case: str) -> None:
         call(module, *inputs)
 
 
+def test_autocast_computes_in_float32() -> None:
+    torch.set_default_dtype(torch.float32)
+    layer, inputs = Layer(), graph(5, 12)
+    expected = layer(*inputs)
+    for function in (layer, torch.compile(layer, fullgraph=True, dynamic=True, backend="aot_eager")):
+        with torch.autocast("cpu", torch.bfloat16):
+            energy = function(*inputs)
+        assert energy.dtype == torch.float32
+        assert energy.item() == pytest.approx(expected.item(), rel=0.05)
+        (force,) = torch.autograd.grad(energy, inputs[1])
+        assert force.isfinite().all()
+
+
+def test_checkpoints_compute_a_layer_again() -> None:
+    layer, inputs = Layer(), graph(5, 12)
+    leaves = [inputs[1], *layer.parameters()]
+    expected = torch.autograd.grad(layer(*inputs), leaves)
+    energy = torch.utils.checkpoint.checkpoint(layer, *inputs, use_reentrant=False)
+    for gradient, wanted in zip(torch.autograd.grad(energy, leaves), expected, strict=True):
+        assert torch.equal(gradient, wanted)
+
+
+def test_a_module_serves_several_threads() -> None:
+    module, inputs = MODULES["fully connected"]()[::2]
+    expected, wanted = module(*inputs), torch.autograd.grad(module(*inputs).sum(), inputs)
+    wrong: list[int] = []
+
+    def work() -> None:
+        leaves = tuple(tensor.detach().clone().requires_grad_() for tensor in inputs)
+        for _ in range(50):
+            out = module(*leaves)
+            equal = [torch.equal(out, expected)]
+            equal += [torch.equal(g, w) for g, w in zip(torch.autograd.grad(out.sum(), leaves), wanted, strict=True)]
+            wrong.extend(1 for same in equal if not same)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
 def test_mistakes_of_modules() -> None:
+    with pytest.raises(clebsch.ClebschError, match=r"broadcast, got x \(5, 13\), y \(3, 4\)"):
+        ct.FullyConnectedTensorProduct("4x0e+3x1o", "1x0e+1x1o", "1x0e")(torch.zeros(5, 13), torch.zeros(3, 4))
+    with pytest.raises(TypeError, match="^features: expected a tensor, got ndarray"):
+        ct.Linear("2x0e", "1x0e")(np.zeros((3, 2)))
+    with pytest.raises(TypeError, match="^x: expected a tensor, got NoneType"):
+        ct.Operation(clebsch.build("norm", irreps="2x1o"))(x=None)
     with pytest.raises(clebsch.ClebschError, match="internal_weights"):
         ct.Linear("1x0e", "1x0e", internal_weights=True, shared_weights=False)
     with pytest.raises(clebsch.ClebschError, match="f_in"):

@@ -261,8 +261,8 @@ def _remember(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> 
 
 
 def _backward(ctx: Any, cotangents: list[torch.Tensor]) -> tuple[Any, ...]:
-    gradient, count = ctx.gradient, len(ctx.gradient.inputs)
-    results = gradient(call_operator, ctx.saved_tensors[:count], ctx.saved_tensors[count:], cotangents, ctx.rows)
+    gradient, count, saved = ctx.gradient, len(ctx.gradient.inputs), ctx.saved_tensors
+    results = gradient(call_operator, saved[:count], saved[count:], cotangents, ctx.rows)
     gradients: list[torch.Tensor | None] = [None] * ctx.counts[0]
     for i, result in zip(gradient.wanted, results, strict=True):
         gradients[i] = result
@@ -277,7 +277,10 @@ torch.library.register_autograd("clebsch::run", _backward, setup_context=_rememb
 
 
 def run(text: str, inputs: list[torch.Tensor], indices: list[torch.Tensor], rows: list[int]) -> list[torch.Tensor]:
-    """Runs the operation of a text: tensors and numbers of rows in the text's order."""
+    """Runs the operation of a text: tensors and numbers of rows in the text's order. Under autocast in float32: sums over many
+    products are what 16-bit numbers are worst at."""
+    if torch.is_autocast_enabled("cpu"):
+        inputs = [tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor for tensor in inputs]
     if torch.compiler.is_compiling() or not _is_derived(inputs):
         return call_operator(text, inputs, indices, rows)
     return list(Run.apply(text, tuple(rows), len(inputs), *inputs, *indices))
@@ -313,8 +316,8 @@ class Run(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor) -> tuple[Any, ...]:  # type: ignore[override]
         gradient = gradient_of(ctx.text, tuple(i for i in range(ctx.count) if ctx.needs_input_grad[3 + i]))
-        inputs = [ctx.saved_tensors[i] for i in gradient.inputs]
-        indices = [ctx.saved_tensors[ctx.count + i] for i in gradient.indices]
+        saved = ctx.saved_tensors  # once: checkpoints compute them again for it
+        inputs, indices = [saved[i] for i in gradient.inputs], [saved[ctx.count + i] for i in gradient.indices]
         results: list[Any] = [None] * len(ctx.needs_input_grad)
         for i, result in zip(gradient.wanted, gradient(run, inputs, indices, cotangents, ctx.rows), strict=True):
             results[3 + i] = result
@@ -324,11 +327,11 @@ class Run(torch.autograd.Function):
     def jvp(ctx: Any, *tangents: torch.Tensor | None) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
         along = [tangent for tangent in tangents[3 : 3 + ctx.count] if tangent is not None]
         tangent = tangent_of(ctx.text, tuple(i for i in range(ctx.count) if tangents[3 + i] is not None))
-        inputs = [ctx.saved_tensors[i] for i in tangent.inputs]
-        indices = [ctx.saved_tensors[ctx.count + i] for i in tangent.indices]
+        saved = ctx.saved_tensors
+        inputs, indices = [saved[i] for i in tangent.inputs], [saved[ctx.count + i] for i in tangent.indices]
         found = dict(zip(tangent.outputs, tangent(run, inputs, indices, along, ctx.rows), strict=True))
         shapes = known(ctx.text).output_shapes
-        like = ctx.saved_tensors[0]
+        like = saved[0]
         return tuple(
             found[i] if i in found else like.new_zeros((1 if space < 0 else ctx.rows[space], size))
             for i, (space, size) in enumerate(shapes)

@@ -41,6 +41,9 @@ class Operation(torch.nn.Module):
         for name in known:
             if name not in tensors:
                 raise ClebschError(f"{name!r} is missing; given: {', '.join(tensors) or 'none'}")
+        for name in known:
+            if not isinstance(tensors[name], Tensor):
+                raise TypeError(f"{name}: expected a tensor, got {type(tensors[name]).__name__}")
         sizes = dict(rows or {})
         for name, space in (*self.indices, *self.inputs):
             if space is not None:
@@ -69,13 +72,27 @@ class _OnRows(torch.nn.Module):
     def _run(self, per_row: Sequence[tuple[str, Tensor, int]], shared: Sequence[Tensor]) -> Tensor:
         """`per_row`: (name, tensor, numbers per row) in the order of the operation's inputs, before the shared ones."""
         for name, tensor, dim in per_row:
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"{name}: expected a tensor, got {type(tensor).__name__}")
             if tensor.dim() == 0 or tensor.shape[-1] != dim:
                 raise ClebschError(f"{name}: expected a last dimension of {dim}, got shape {tuple(tensor.shape)}")
-        leading = torch.broadcast_shapes(*(tensor.shape[:-1] for _, tensor, _ in per_row))
+        leading = _broadcast(per_row)
         count = math.prod(leading)
         arrays = [tensor.expand(*leading, dim).reshape(count, dim) for _, tensor, dim in per_row]
         (out,) = run(self.text, [*arrays, *shared], [], [count])
         return out.reshape(*leading, self.out_dim)
+
+
+def _broadcast(per_row: Sequence[tuple[str, Tensor, int]]) -> tuple[int, ...]:
+    """The leading dimensions of all."""
+    shapes = [tensor.shape[:-1] for _, tensor, _ in per_row]
+    if torch.compiler.is_compiling():
+        return torch.broadcast_shapes(*shapes)
+    try:
+        return torch.broadcast_shapes(*shapes)
+    except RuntimeError:
+        given = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor, _ in per_row)
+        raise ClebschError(f"expected leading dimensions that can be broadcast, got {given}") from None
 
 
 class _Weighted(_OnRows):
