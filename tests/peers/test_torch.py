@@ -6,6 +6,7 @@ import copy
 import io
 import pickle
 import re
+import runpy
 import subprocess
 import sys
 import threading
@@ -455,6 +456,14 @@ def test_autocast_computes_in_float32() -> None:
         assert energy.item() == pytest.approx(expected.item(), rel=0.05)
         (force,) = torch.autograd.grad(energy, inputs[1])
         assert force.isfinite().all()
+
+
+def test_the_training_example_learns() -> None:
+    torch.set_default_dtype(torch.float32)
+    train = runpy.run_path(str(Path(__file__).resolve().parents[2] / "examples" / "train_tetris.py"))["train"]
+    losses, right = train()
+    assert losses[-1] < 0.05 * losses[0]
+    assert right == 1.0
 
 
 def test_checkpoints_compute_a_layer_again() -> None:
