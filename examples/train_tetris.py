@@ -1,7 +1,7 @@
 """Tetris shapes told apart however they are turned, two of them mirror images: trained on the CPU in seconds.
 
-Every shape is four points. An equivariant network needs no turned copies to learn from: it is trained on one orientation of each and
-right for all of them. The two chiral shapes differ in the sign of a pseudoscalar (0o), which mirror images must.
+Every shape is four points. An equivariant network needs no turned copies to learn from: it is trained on one orientation of each
+and right for all of them. The two chiral shapes differ in the sign of a pseudoscalar (0o), which mirror images must.
 
     pip install . torch && python examples/train_tetris.py
 """
