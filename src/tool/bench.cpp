@@ -132,6 +132,7 @@ class Bench {
         if (!schedules_.empty()) report_.text("schedules", schedules_);
         if (!arguments_.svg.empty())
             write_file(arguments_.svg, roofline_svg("Clebsch on " + machine_name(), subtitle(), measured_.peaks, points_));
+        progress_.now("");
         report_.print(arguments_.json);
         return fallbacks_ > 0 && arguments_.family.empty() ? exit_check_failed : exit_done;
     }

@@ -122,6 +122,7 @@ class Check {
         for (const Pass& pass : passes_) repeatability(pass);
         for (const std::string& note : notes_) report_.note(note);
         report_.fact("passed", "result", {verdicts_.failed() == 0, verdicts_.text()});
+        progress_.now("");
         report_.print(arguments_.json);
         return verdicts_.failed() == 0 ? exit_done : exit_check_failed;
     }

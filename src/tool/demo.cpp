@@ -122,6 +122,7 @@ class Demo {
         }
         whole_model(frame);
         report_.fact("passed", "demo:", {verdicts_.failed() == 0, verdicts_.text()});
+        progress_.now("");
         report_.print(arguments_.json);
         return verdicts_.failed() == 0 ? exit_done : exit_check_failed;
     }

@@ -246,6 +246,7 @@ int run(const Arguments& arguments) {
         const Program program = polynomial != nullptr ? as_program(*polynomial) : std::get<Program>(request.description);
         draw_program(report, arguments.svg, request.title, program);
     }
+    progress.now("");
     report.print(arguments.json);
     return exit_done;
 }

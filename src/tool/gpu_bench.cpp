@@ -92,6 +92,7 @@ class GpuBench {
         report_.note(
             "GB/s: every array once. Times are medians of single launches between two events, zeroing of outputs included; senders of "
             "a local graph are within 100 nodes of the receiver. prepare: schedule, compile (unless cached) and load.");
+        progress_.now("");
         report_.print(options_.json);
         return exit_done;
     }

@@ -15,7 +15,8 @@ class Progress {
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
 
-    /// Says what comes next, which is shown while it lasts: nothing in the first two seconds, then at most once a second.
+    /// Says what comes next, which is shown while it lasts: nothing in the first two seconds, then at most once a second. "": the end,
+    /// before results are printed.
     void now(const std::string& what);
 
  private:

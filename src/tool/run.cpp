@@ -90,6 +90,7 @@ class Run {
             report_.fact("out", "written to", arguments_.out);
         }
         const bool passed = !arguments_.check || check(potential, frames);
+        progress_.now("");
         report_.print(arguments_.json);
         return passed ? exit_done : exit_check_failed;
     }
