@@ -161,7 +161,7 @@ CLEBSCH_API void clebsch_plan_destroy(clebsch_plan* plan);
 CLEBSCH_API clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double copy_gigabytes_per_second, double fma_gigaflops,
                                                 char** text);
 /// Scratch bytes of a launch with these rows per space (clebsch_operation_space order) when at most `threads` tasks run at once
-/// (0: as many as the library's pool has).
+/// (0: as many as the library's pool has). Programs keep less where there are many rows: fewer rows may need more.
 CLEBSCH_API clebsch_status clebsch_plan_workspace_size(const clebsch_plan* plan, const int64_t* rows, size_t space_count, int threads,
                                                        size_t* bytes);
 

@@ -44,8 +44,8 @@ class ProgramPlan {
     const std::vector<DType>& dtypes() const;        ///< of the inputs, then of the outputs
     DType compute() const;
 
-    /// Workspace of a launch over these rows when at most `threads` tasks run at once. Throws Error when `rows` does not fit the spaces, a
-    /// number is negative, or the size exceeds 2^63.
+    /// Workspace of a launch over these rows when at most `threads` tasks run at once; fewer rows may need more (keep_bytes). Throws Error
+    /// when `rows` does not fit the spaces, a number is negative, or the size exceeds 2^63.
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const;
 
     /// Writes the outputs. `call.buffers` are the inputs, then the outputs; `call.indices` those of the program; `call.rows` as spaces().
