@@ -148,9 +148,12 @@ typedef struct clebsch_plan_options {
     size_t dtype_count;           ///< length of `dtypes`
     const char* instruction_set;  ///< NULL: the default one
     const char* kernel;           ///< NULL, or a kernel family ("general", ...) to force, for tests
+    /// NULL or "cpu": this processor. "cuda", "cuda:1": a GPU; preparing then compiles kernels (or finds them in the cache) and needs the
+    /// CUDA driver and NVRTC (docs/gpu.md). All arrays of a launch, its indices and its workspace are then in that GPU's memory.
+    const char* device;
 } clebsch_plan_options;
 #define CLEBSCH_PLAN_OPTIONS_DEFAULTS \
-    { sizeof(clebsch_plan_options), CLEBSCH_FLOAT32, NULL, 0, NULL, NULL }
+    { sizeof(clebsch_plan_options), CLEBSCH_FLOAT32, NULL, 0, NULL, NULL, NULL }
 
 /// `options` may be NULL: the defaults.
 CLEBSCH_API clebsch_status clebsch_plan_prepare(const clebsch_operation* operation, const clebsch_plan_options* options,
@@ -161,7 +164,8 @@ CLEBSCH_API void clebsch_plan_destroy(clebsch_plan* plan);
 CLEBSCH_API clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double copy_gigabytes_per_second, double fma_gigaflops,
                                                 char** text);
 /// Scratch bytes of a launch with these rows per space (clebsch_operation_space order) when at most `threads` tasks run at once
-/// (0: as many as the library's pool has). Programs keep less where there are many rows: fewer rows may need more.
+/// (0: as many as the library's pool has). Programs keep less where there are many rows: fewer rows may need more. On a GPU: of device
+/// memory, at a multiple of 256 bytes; `threads` means nothing.
 CLEBSCH_API clebsch_status clebsch_plan_workspace_size(const clebsch_plan* plan, const int64_t* rows, size_t space_count, int threads,
                                                        size_t* bytes);
 
@@ -208,7 +212,16 @@ typedef struct clebsch_call {
 /// Runs a plan. Outputs are overwritten; rows nothing is added to become zero. Bitwise repeatable for any number of threads. Allocates
 /// lists as long as the operation's operands, and copies of arrays of 8-byte numbers that are not at a multiple of 8 bytes. Inputs and
 /// outputs must not overlap.
+/// A plan for a GPU: puts the work on the default stream and does not wait (clebsch_launch_on_stream).
 CLEBSCH_API clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsch_call* call);
+/// Puts the work of a plan for a GPU on a stream (CUstream, cudaStream_t; NULL: the default one). Does not wait, compile or allocate device
+/// memory, so that it can be captured into a CUDA graph; `parallel` means nothing. Values of indices are checked by the kernels: one
+/// out of range counts as masked (clebsch_plan_index_error). Sums through indices that are not sorted differ in their last bits from launch
+/// to launch. CLEBSCH_INVALID_ARGUMENT for a plan for the processor.
+CLEBSCH_API clebsch_status clebsch_launch_on_stream(const clebsch_plan* plan, const clebsch_call* call, void* stream);
+/// Waits for the GPU; `error` becomes 1 if a launch since the last call met an index out of range, else 0. For the processor, which refuses
+/// such a launch, 0.
+CLEBSCH_API clebsch_status clebsch_plan_index_error(const clebsch_plan* plan, int* error);
 /// The slow evaluator in extended precision that defines what an operation means: float64 buffers only, `workspace` and `parallel` unused.
 CLEBSCH_API clebsch_status clebsch_evaluate_reference(const clebsch_operation* operation, const clebsch_call* call);
 
@@ -259,9 +272,12 @@ typedef struct clebsch_potential_options {
     /// Above 0: radial networks are read from tables that differ from them by at most so much (relative; 1e-7 suits float32, 1e-12
     /// float64) instead of computed, which is faster. 0: computed.
     double table_tolerance;
+    /// NULL or "cpu": this processor. "cuda", "cuda:1": a GPU; positions and results stay in the host's memory. The last bits of results
+    /// then differ from call to call.
+    const char* device;
 } clebsch_potential_options;
 #define CLEBSCH_POTENTIAL_OPTIONS_DEFAULTS \
-    { sizeof(clebsch_potential_options), CLEBSCH_FLOAT32, NULL, 0, 0 }
+    { sizeof(clebsch_potential_options), CLEBSCH_FLOAT32, NULL, 0, 0, NULL }
 
 /// From a checkpoint: a Nequix .nqx file. `options` may be NULL: the defaults.
 CLEBSCH_API clebsch_status clebsch_potential_load(const char* path, const clebsch_potential_options* options,

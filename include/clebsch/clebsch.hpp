@@ -438,6 +438,7 @@ struct PlanOptions {
     std::map<std::string, clebsch_dtype> dtypes = {};  ///< by operand
     std::string instruction_set = {};                  ///< "": the default one
     std::string kernel = {};                           ///< "", or a kernel family to force, for tests
+    std::string device = {};                           ///< "": the processor; "cuda", "cuda:1": a GPU, run by launch()
 };
 
 struct RunOptions {
@@ -462,10 +463,12 @@ class Plan {
         given.dtype_count = dtypes.size();
         if (!options.instruction_set.empty()) given.instruction_set = detail::pass(options.instruction_set);
         if (!options.kernel.empty()) given.kernel = detail::pass(options.kernel);
+        if (!options.device.empty()) given.device = detail::pass(options.device);
         handle_ = detail::created(clebsch_plan_destroy,
                                   [&](clebsch_plan** handle) { return clebsch_plan_prepare(operation.handle(), &given, handle); });
     }
-    explicit Plan(const Operation& operation, clebsch_dtype dtype = CLEBSCH_FLOAT32) : Plan(operation, PlanOptions{dtype, {}, {}, {}}) {}
+    explicit Plan(const Operation& operation, clebsch_dtype dtype = CLEBSCH_FLOAT32)
+        : Plan(operation, PlanOptions{dtype, {}, {}, {}, {}}) {}
 
     /// Which kernels take which paths and why; work and limit of one row of every space for the given peaks (0: not known).
     std::string explain(double copy_gigabytes_per_second = 0, double fma_gigaflops = 0) const {
@@ -496,6 +499,14 @@ class Plan {
     }
     /// The C interface's launch, for callers that keep their own lists of arrays.
     void launch(const clebsch_call& call) const { check(clebsch_launch(handle(), &call)); }
+    /// Of a plan for a GPU, whose arrays are in its memory: puts the work on a stream and does not wait.
+    void launch(const clebsch_call& call, void* stream) const { check(clebsch_launch_on_stream(handle(), &call, stream)); }
+    /// Waits for the GPU; whether a launch met an index out of range.
+    bool index_error() const {
+        int error = 0;
+        check(clebsch_plan_index_error(handle(), &error));
+        return error != 0;
+    }
     const clebsch_plan* handle() const { return handle_.get(); }
 
  private:
@@ -580,7 +591,8 @@ class Graph {
 struct PotentialOptions {
     clebsch_dtype dtype = CLEBSCH_FLOAT32;  ///< of the model's arithmetic; sums over atoms and edges are float64
     std::string instruction_set = {};       ///< "": the default one
-    double skin = 0;  ///< Angstrom: neighbours this far beyond the cutoff are remembered between evaluations; 0: search every time
+    double skin = 0;          ///< Angstrom: neighbours this far beyond the cutoff are remembered between evaluations; 0: search every time
+    std::string device = {};  ///< "": the processor; "cuda", "cuda:1": a GPU
 };
 
 /// In eV and Angstrom.
@@ -600,6 +612,7 @@ class Potential {
         given.dtype = options.dtype;
         given.skin = options.skin;
         if (!options.instruction_set.empty()) given.instruction_set = detail::pass(options.instruction_set);
+        if (!options.device.empty()) given.device = detail::pass(options.device);
         handle_ = detail::created(clebsch_potential_destroy,
                                   [&](clebsch_potential** handle) { return clebsch_potential_load(detail::pass(path), &given, handle); });
     }

@@ -41,6 +41,7 @@ class PlanOptions(Structure):
         ("dtype_count", c_size_t),
         ("instruction_set", c_char_p),
         ("kernel", c_char_p),
+        ("device", c_char_p),
     ]
 
 
@@ -87,6 +88,7 @@ class PotentialOptions(Structure):
         ("instruction_set", c_char_p),
         ("skin", c_double),
         ("table_tolerance", c_double),
+        ("device", c_char_p),
     ]
 
 
@@ -135,6 +137,8 @@ _STATUS_FUNCTIONS: dict[str, list[object]] = {
     "clebsch_plan_explain": [c_void_p, c_double, c_double, _text],
     "clebsch_plan_workspace_size": [c_void_p, POINTER(c_int64), c_size_t, c_int, POINTER(c_size_t)],
     "clebsch_launch": [c_void_p, POINTER(Call)],
+    "clebsch_launch_on_stream": [c_void_p, POINTER(Call), c_void_p],
+    "clebsch_plan_index_error": [c_void_p, POINTER(c_int)],
     "clebsch_evaluate_reference": [c_void_p, POINTER(Call)],
     "clebsch_graph_build": [POINTER(GraphOptions), _handle],
     "clebsch_set_vesin_library": [c_char_p],

@@ -39,6 +39,7 @@ class Potential:
     move a little need no new search. It changes no bit of a result.
     table_tolerance: read radial networks from tables that differ from them by at most so much (relative; 1e-7 suits float32, 1e-12
     float64) instead of computing them, which is faster; None: compute them.
+    device: "cpu", or "cuda", "cuda:1" for a GPU, where the last bits of results differ from call to call.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Potential:
         instruction_set: str | None = None,
         skin: float = 0.0,
         table_tolerance: float | None = None,
+        device: str = "cpu",
     ) -> None:
         self._handle: int | None = None
         kinds = {"float32": 0, "float64": 1}
@@ -60,6 +62,7 @@ class Potential:
             instruction_set=None if instruction_set is None else encode(instruction_set, "instruction set"),
             skin=skin,
             table_tolerance=0.0 if table_tolerance is None else table_tolerance,
+            device=encode(device, "device"),
         )
         name_of_file = os.fsencode(path)
         if b"\0" in name_of_file:
@@ -69,6 +72,7 @@ class Potential:
         self.dtype = name
         self.skin = float(skin)
         self.table_tolerance = table_tolerance
+        self.device = device
         self._instruction_set = instruction_set
         count = c_size_t()
         elements = library.clebsch_potential_elements(self._handle, byref(count))
@@ -81,7 +85,7 @@ class Potential:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # a copy reads the file again
-        return Potential, (self.path, self.dtype, self._instruction_set, self.skin, self.table_tolerance)
+        return Potential, (self.path, self.dtype, self._instruction_set, self.skin, self.table_tolerance, self.device)
 
     def __repr__(self) -> str:
         return f"Potential({self.path!r}, dtype={self.dtype!r})"

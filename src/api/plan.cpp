@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <type_traits>
 #include <variant>
 
 #include "api/guard.hpp"
@@ -10,13 +12,15 @@
 #include "api/operation.hpp"
 #include "base/number.hpp"
 #include "describe/reference.hpp"
+#include "run/gpu/plan.hpp"
+#include "run/gpu/program_plan.hpp"
 #include "run/plan.hpp"
 #include "run/program_plan.hpp"
 #include "schedule/cpu_target.hpp"
 #include "schedule/estimate.hpp"
 
 struct clebsch_plan {
-    std::variant<clebsch::PolynomialPlan, clebsch::ProgramPlan> value;
+    std::variant<clebsch::PolynomialPlan, clebsch::ProgramPlan, clebsch::gpu::PolynomialPlan, clebsch::gpu::ProgramPlan> value;
     std::vector<clebsch::api::OperandFacts> operands;
     std::vector<clebsch::api::IndexFacts> indices;
 };
@@ -33,9 +37,9 @@ DType dtype_of(int number, const std::string& where) {
     return static_cast<DType>(number);
 }
 
-/// Options of either kind of plan: they have the same members.
+/// What all kinds of plans take.
 template <class Options>
-Options plan_options(const clebsch_plan_options& given, std::size_t operands) {
+Options common_options(const clebsch_plan_options& given, std::size_t operands) {
     Options options;
     const DType dtype = dtype_of(given.dtype, "dtype");
     if (given.dtypes == nullptr) {
@@ -47,10 +51,48 @@ Options plan_options(const clebsch_plan_options& given, std::size_t operands) {
     }
     for (const DType operand : options.dtypes)
         if (operand == DType::float64) options.compute = DType::float64;
+    return options;
+}
+
+/// Options of either kind of plan for the processor: they have the same members.
+template <class Options>
+Options plan_options(const clebsch_plan_options& given, std::size_t operands) {
+    Options options = common_options<Options>(given, operands);
     if (given.instruction_set != nullptr) options.instruction_set = parse_instruction_set(given.instruction_set);
     if (given.kernel != nullptr) options.family = given.kernel;
     return options;
 }
+
+/// The GPU that a plan is for; nothing: the processor. Refuses what a GPU has no use for.
+std::optional<int> gpu_of(const clebsch_plan_options& given, bool polynomial) {
+    const std::optional<int> number = given.device == nullptr ? std::nullopt : gpu::parse_device(given.device, "device");
+    if (number && given.instruction_set != nullptr)
+        fail("instruction_set: expected NULL for a plan on a GPU, got '" + std::string(given.instruction_set) + "'");
+    if (number && !polynomial && given.kernel != nullptr)
+        fail("kernel: expected NULL for a program on a GPU, got '" + std::string(given.kernel) + "'");
+    return number;
+}
+
+decltype(clebsch_plan::value) planned(const clebsch_operation& operation, const clebsch_plan_options& given) {
+    const std::size_t operands = operation.operands.size();
+    const auto* polynomial = std::get_if<Polynomial>(&operation.value);
+    const std::optional<int> number = gpu_of(given, polynomial != nullptr);
+    if (polynomial != nullptr && number) {
+        auto options = common_options<gpu::PlanOptions>(given, operands);
+        options.device = *number;
+        if (given.kernel != nullptr) options.schedule = given.kernel;
+        return gpu::PolynomialPlan(*polynomial, options);
+    }
+    if (polynomial != nullptr) return PolynomialPlan(*polynomial, plan_options<PlanOptions>(given, operands));
+    const auto& program = std::get<Program>(operation.value);
+    if (!number) return ProgramPlan(program, plan_options<ProgramOptions>(given, operands));
+    auto options = common_options<gpu::ProgramOptions>(given, operands);
+    options.device = *number;
+    return gpu::ProgramPlan(program, options);
+}
+
+template <class Plan>
+constexpr bool on_gpu = std::is_same_v<Plan, gpu::PolynomialPlan> || std::is_same_v<Plan, gpu::ProgramPlan>;
 
 struct Buffers {
     std::vector<Buffer> buffers;
@@ -195,16 +237,7 @@ clebsch_status clebsch_plan_prepare(const clebsch_operation* operation, const cl
         const clebsch_plan_options defaults = CLEBSCH_PLAN_OPTIONS_DEFAULTS;
         const clebsch_plan_options& given = options == nullptr ? defaults : *options;
         api::require_size(given.size, sizeof(clebsch_plan_options), "clebsch_plan_options");
-        const std::size_t operands = operation->operands.size();
-        if (const auto* polynomial = std::get_if<Polynomial>(&operation->value))
-            *plan = std::make_unique<clebsch_plan>(clebsch_plan{PolynomialPlan(*polynomial, plan_options<PlanOptions>(given, operands)),
-                                                                operation->operands, operation->indices})
-                        .release();
-        else
-            *plan = std::make_unique<clebsch_plan>(
-                        clebsch_plan{ProgramPlan(std::get<Program>(operation->value), plan_options<ProgramOptions>(given, operands)),
-                                     operation->operands, operation->indices})
-                        .release();
+        *plan = std::make_unique<clebsch_plan>(clebsch_plan{planned(*operation, given), operation->operands, operation->indices}).release();
     });
 }
 
@@ -236,11 +269,20 @@ clebsch_status clebsch_plan_workspace_size(const clebsch_plan* plan, const int64
         if (space_count != 0) require(rows, "rows");
         if (threads < 0) fail("threads: expected 0 (the library's pool) or more, got " + std::to_string(threads));
         const int at_once = threads == 0 ? api::current_pool()->threads() : threads;
-        *bytes = std::visit([&](const auto& value) { return value.workspace_bytes({rows, space_count}, at_once); }, plan->value);
+        const std::span<const std::int64_t> counts(rows, space_count);
+        *bytes = std::visit(
+            [&](const auto& value) {
+                if constexpr (on_gpu<std::decay_t<decltype(value)>>) return value.workspace_bytes(counts);
+                else return value.workspace_bytes(counts, at_once);
+            },
+            plan->value);
     });
 }
 
-clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsch_call* call) {
+namespace {
+
+/// `stream`: nothing where the caller named none.
+clebsch_status launch(const clebsch_plan* plan, const clebsch_call* call, std::optional<void*> stream) {
     return guarded([&] {
         require(plan, "plan");
         require(call, "call");
@@ -250,7 +292,34 @@ clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsch_call* call
         const Call run{.buffers = buffers.buffers, .indices = buffers.indices, .rows = buffers.rows};
         std::visit(
             [&](const auto& value) {
-                value.launch(run, {.data = call->workspace, .bytes = call->workspace_bytes}, parallel_of(call->parallel, *pool));
+                const Workspace workspace{.data = call->workspace, .bytes = call->workspace_bytes};
+                if constexpr (on_gpu<std::decay_t<decltype(value)>>) {
+                    value.launch(run, workspace, stream.value_or(nullptr));
+                } else {
+                    if (stream) fail("stream: this plan is for the processor; clebsch_launch runs it");
+                    value.launch(run, workspace, parallel_of(call->parallel, *pool));
+                }
+            },
+            plan->value);
+    });
+}
+
+}  // namespace
+
+clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsch_call* call) { return launch(plan, call, std::nullopt); }
+
+clebsch_status clebsch_launch_on_stream(const clebsch_plan* plan, const clebsch_call* call, void* stream) {
+    return launch(plan, call, stream);
+}
+
+clebsch_status clebsch_plan_index_error(const clebsch_plan* plan, int* error) {
+    return guarded([&] {
+        require(plan, "plan");
+        require(error, "error");
+        *error = std::visit(
+            [](const auto& value) {
+                if constexpr (on_gpu<std::decay_t<decltype(value)>>) return value.index_error() ? 1 : 0;
+                else return 0;
             },
             plan->value);
     });

@@ -13,6 +13,7 @@
 #include "describe/text_cursor.hpp"
 #include "graph/neighbours.hpp"
 #include "model/neighbour_list.hpp"
+#include "run/gpu/driver.hpp"
 #include "schedule/cpu_target.hpp"
 
 struct clebsch_potential {
@@ -38,6 +39,7 @@ clebsch_status clebsch_potential_load(const char* path, const clebsch_potential_
         PotentialOptions chosen;
         chosen.dtype = static_cast<DType>(given.dtype);
         if (given.instruction_set != nullptr) chosen.instruction_set = parse_instruction_set(given.instruction_set);
+        if (given.device != nullptr) chosen.gpu = gpu::parse_device(given.device, "device");
         if (!(given.skin >= 0 && std::isfinite(given.skin)))
             fail("skin: expected a finite length of at least 0, got " + number_text(given.skin));
         if (!(given.table_tolerance >= 0 && given.table_tolerance < 1))

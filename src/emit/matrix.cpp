@@ -12,18 +12,20 @@ KernelText emit_matrix(GpuNumber compute, const MatrixTile& tile) {
     source.line("// Products with weight matrices, by tiles of " + number(tile.rows) + " x " + number(tile.columns) + ".");
     const std::string kind = tile.tensor ? "WarpTile<" : "ThreadTile<";
     source.line("typedef " + kind + type + ", " + number(tile.rows) + ", " + number(tile.columns) + ", " + number(tile.depth) + ", " +
-                number(tile.own_rows) + ", " + number(tile.own_columns) + "> Tile;");
+                number(tile.stages) + ", " + number(tile.own_rows) + ", " + number(tile.own_columns) + "> Tile;");
     source.line("typedef MatrixArguments Arguments;");
     source.line("extern \"C\" __global__ void __launch_bounds__(" + number(MatrixTile::threads) + ", " + number(tile.blocks) +
                 ") clebsch_matrix(const __grid_constant__ Arguments a) {");
     source.line("__align__(32) __shared__ " + type + " shared[Tile::shared_numbers];");
+    source.line("__shared__ " + type + " scales[" + number(tile.stages) + "];");
     source.line("__shared__ int kinds[Tile::rows];");
     source.line("i64 tile = blockIdx.x;");
     source.line("for (i64 j = 0; j < a.job_count; ++j) {");
     source.line("const MatrixJob& job = a.jobs[j];");
     source.line("const i64 across = (job.columns + Tile::columns - 1) / Tile::columns;");
     source.line("const i64 tiles = (a.rows * job.components + Tile::rows - 1) / Tile::rows * across;");
-    source.line("if (tile < tiles) return Tile(a, job, tile / across * Tile::rows, tile % across * Tile::columns, shared, kinds).run();");
+    source.line(
+        "if (tile < tiles) return Tile(a, job, tile / across * Tile::rows, tile % across * Tile::columns, shared, scales, kinds).run();");
     source.line("tile -= tiles;");
     source.line("}");
     source.line("}");

@@ -166,13 +166,22 @@ std::optional<MatrixSchedule> schedule_matrix(const Polynomial& polynomial) {
 }
 
 std::vector<MatrixTile> matrix_tiles(GpuNumber compute, bool few) {
-    if (few) return {{.rows = 32, .columns = 32, .depth = 64, .own_rows = 4, .own_columns = 4, .tensor = false, .blocks = 1}};
-    if (compute == GpuNumber::float64)
-        return {{.rows = 64, .columns = 32, .depth = 16, .own_rows = 4, .own_columns = 2},
-                {.rows = 64, .columns = 64, .depth = 8, .own_rows = 4, .own_columns = 4}};
-    return {{.rows = 128, .columns = 32, .depth = 16, .own_rows = 16, .own_columns = 32, .tensor = true},
-            {.rows = 128, .columns = 64, .depth = 8, .own_rows = 32, .own_columns = 32, .tensor = true},
-            {.rows = 128, .columns = 128, .depth = 8, .own_rows = 64, .own_columns = 32, .tensor = true}};
+    const bool wide = compute == GpuNumber::float64;
+    if (few)
+        return {{.rows = 32,
+                 .columns = 32,
+                 .depth = wide ? 32 : 64,
+                 .stages = 2,
+                 .own_rows = 4,
+                 .own_columns = 4,
+                 .tensor = false,
+                 .blocks = 1}};
+    if (wide)
+        return {{.rows = 64, .columns = 32, .depth = 16, .stages = 3, .own_rows = 4, .own_columns = 2},
+                {.rows = 64, .columns = 64, .depth = 8, .stages = 4, .own_rows = 4, .own_columns = 4}};
+    return {{.rows = 128, .columns = 32, .depth = 16, .stages = 3, .own_rows = 16, .own_columns = 32, .tensor = true},
+            {.rows = 128, .columns = 64, .depth = 8, .stages = 4, .own_rows = 32, .own_columns = 32, .tensor = true},
+            {.rows = 128, .columns = 128, .depth = 8, .stages = 4, .own_rows = 64, .own_columns = 32, .tensor = true}};
 }
 
 std::vector<MatrixLaunch> matrix_launches(const MatrixSchedule& schedule, const std::vector<MatrixTile>& tiles) {

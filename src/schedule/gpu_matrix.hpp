@@ -46,7 +46,9 @@ std::string explain(const MatrixSchedule& schedule, const Polynomial& polynomial
 /// What a thread block computes: rows x columns numbers, `depth` products of each at a time. A thread has own_rows x own_columns of them
 /// and, where there are more threads than that takes, a share of the products; or a warp has them and multiplies by tensor instructions.
 struct MatrixTile {
-    int rows = 128, columns = 128, depth = 8, own_rows = 8, own_columns = 8;
+    int rows = 128, columns = 128, depth = 8;
+    int stages = 4;  ///< slabs of `depth` products in shared memory
+    int own_rows = 8, own_columns = 8;
     bool tensor = false;
     int blocks = 2;  ///< on a multiprocessor at once: what registers have to allow
     static constexpr int threads = 256;

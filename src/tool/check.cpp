@@ -88,6 +88,7 @@ class Check {
  public:
     explicit Check(const Arguments& arguments)
         : arguments_(arguments),
+          gpu_(arguments.machine.gpu()),
           request_(read_request(arguments.operation)),
           passes_(passes_of(request_.description, {}, arguments.order)) {
         TopologyOptions sizes{arguments.nodes, arguments.neighbours, arguments.rows, true, arguments.seed};
@@ -119,7 +120,8 @@ class Check {
         for (const Pass& pass : passes_) against_reference(pass);
         for (std::size_t p = 0; p + 1 < passes_.size(); ++p) differences(passes_[p], passes_[p + 1]);
         for (const Pass& pass : passes_) equivariance(pass);
-        for (const Pass& pass : passes_) repeatability(pass);
+        if (!gpu_)
+            for (const Pass& pass : passes_) repeatability(pass);
         for (const std::string& note : notes_) report_.note(note);
         report_.fact("passed", "result", {verdicts_.failed() == 0, verdicts_.text()});
         progress_.now("");
@@ -170,19 +172,21 @@ class Check {
             expected = std::visit([&](const auto& value) { return evaluate(value, inputs.reference_inputs()); }, pass.description);
         }
         std::vector<InstructionSet> sets = available_instruction_sets();
+        if (gpu_) sets.resize(1);
         if (const auto forced = arguments_.machine.isa()) sets = {*forced};
         for (const InstructionSet isa : sets)
             for (const DType dtype : {DType::float32, DType::float64}) {
-                progress_.now(pass.title + " on " + to_text(isa));
+                const std::string where = gpu_ ? arguments_.machine.device : to_text(isa);
+                progress_.now(pass.title + " on " + where);
                 Arrays arrays = arrays_of(dtype, pass.description, topology_);
-                Workload workload(pass.description, topology_, arrays, {.isa = isa});
+                Workload workload(pass.description, topology_, arrays, {.isa = isa, .gpu = gpu_});
                 workload.run({});
                 double error = 0;
                 for (const auto& [name, numbers] : outputs_of(workload)) {
                     const double own = relative_error(numbers, expected.at(name));
                     if (!(own <= error)) error = own;
                 }
-                add("reference", pass, std::string(to_text(dtype)) + ", " + to_text(isa) + " (" + workload.schedule() + ")", error,
+                add("reference", pass, std::string(to_text(dtype)) + ", " + where + " (" + workload.schedule() + ")", error,
                     dtype == DType::float64 ? float64_bound : float32_bound);
             }
     }
@@ -192,7 +196,7 @@ class Check {
         progress_.now("finite differences of " + function.title);
         const std::vector<std::string> inputs = input_names(function.description);
         Arrays arrays = arrays_of(DType::float64, gradient.description, topology_);
-        Workload exact(gradient.description, topology_, arrays, {.isa = arguments_.machine.isa()});
+        Workload exact(gradient.description, topology_, arrays, options());
         exact.run({});
         std::vector<ReferenceArray> gradients;
         for (const Argument& argument : exact.arguments())
@@ -200,7 +204,7 @@ class Check {
         if (gradients.size() != inputs.size()) fail("internal: a gradient for each input was expected");
 
         Arrays moved = arrays_of(DType::float64, function.description, topology_);
-        Workload workload(function.description, topology_, moved, {.isa = arguments_.machine.isa()});
+        Workload workload(function.description, topology_, moved, options());
         std::map<std::string, ReferenceArray> cotangents;
         for (const Argument& argument : workload.arguments())
             if (argument.role == Role::output)
@@ -257,7 +261,7 @@ class Check {
         std::normal_distribution<double> normal;
         Matrix3 rotation = rotation_matrix(Quaternion{normal(engine), normal(engine), normal(engine), normal(engine)});
         Arrays arrays = arrays_of(DType::float64, pass.description, topology_);
-        Workload workload(pass.description, topology_, arrays, {.isa = arguments_.machine.isa()});
+        Workload workload(pass.description, topology_, arrays, options());
         workload.run({});
         const Numbers values = outputs_of(workload);
         std::map<std::string, ReferenceArray> inputs;
@@ -313,7 +317,10 @@ class Check {
         add("same bits", pass, "float32, 1, 2, 3, 5 threads, " + std::to_string(workload.rows()) + " rows", equal ? 0 : 1, 0);
     }
 
+    WorkloadOptions options() const { return {.isa = arguments_.machine.isa(), .family = {}, .gpu = gpu_}; }
+
     const Arguments& arguments_;
+    std::optional<int> gpu_;
     Request request_;
     std::vector<Pass> passes_;
     Topology topology_;
@@ -341,13 +348,15 @@ void add_check(CLI::App& app, int& status) {
     command->add_option("--rows", arguments->rows, "Rows of what has no graph")->check(CLI::Range(1, 100'000'000))->capture_default_str();
     command->add_option("--seed", arguments->seed, "Of the random inputs")->check(not_natural)->capture_default_str();
     command->add_option("--instruction-set", arguments->machine.instruction_set, "Only this one (default: every one that can run here)");
+    add_device_option(*command, arguments->machine);
     command->add_flag("--json", arguments->json, "For machines");
     command->footer(
         "Exit code 1 if an error exceeds its bound. Errors are norms of differences over norms.\n"
         "Examples:\n"
         "  clebsch check nequip-water\n"
         "  clebsch check convolution in=16x0e+8x1o edge=0e+1o out=0e+1o\n"
-        "  clebsch check --text my_operation.txt --order 1");
+        "  clebsch check --text my_operation.txt --order 1\n"
+        "  clebsch check nequip-water --device cuda");
     command->callback([arguments, &status] {
         if (arguments->operation.name.empty() && arguments->operation.text_file.empty())
             fail("check: expected an operation or --text FILE; `clebsch explain` lists what there is");

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/error.hpp"
 #include "base/version.hpp"
 #include "graph/vesin.hpp"
+#include "run/gpu/compiler.hpp"
+#include "run/gpu/driver.hpp"
 #include "run/machine.hpp"
 #include "run/threads.hpp"
 #include "tool/command.hpp"
+#include "tool/machine_options.hpp"
 #include "tool/report.hpp"
 
 namespace clebsch::tool {
@@ -22,7 +26,8 @@ std::string one_line(std::string text) {
     return text;
 }
 
-int run(bool json) {
+int run(bool json, const MachineOptions& options) {
+    const std::optional<int> gpu = options.gpu();
     Report report;
     const MachineInfo machine = machine_info();
     report.fact("version", "clebsch", std::string(version()));
@@ -45,6 +50,14 @@ int run(bool json) {
     libraries.row({"vesin", vesin.found, "neighbour lists", one_line(vesin.text)});
     for (const LibraryStatus& library : cuda_libraries())
         libraries.row({library.name, library.found, library.purpose, one_line(library.text)});
+    if (gpu) {
+        const gpu::Device& device = gpu::Device::get(*gpu);
+        report.fact("gpu", "GPU", device.name());
+        report.fact("gpu_target", "its architecture", device.target().name());
+        report.fact("gpu_multiprocessors", "its multiprocessors", device.multiprocessors());
+        const gpu::CompilerStatus compiler = gpu::compiler_status();
+        if (!compiler.found) throw Error(ErrorKind::not_found, compiler.text);
+    }
     report.print(json);
     return exit_done;
 }
@@ -53,10 +66,16 @@ int run(bool json) {
 
 void add_info(CLI::App& app, int& status) {
     auto json = std::make_shared<bool>(false);
+    auto options = std::make_shared<MachineOptions>();
     CLI::App* command = app.add_subcommand("info", "Processor, instruction sets, threads, and libraries found or not and why");
+    add_device_option(*command, *options);
     command->add_flag("--json", *json, "For machines");
-    command->footer("Example:\n  clebsch info");
-    command->callback([json, &status] { status = run(*json); });
+    command->footer(
+        "With --device cuda it fails, and says why, where that GPU or the compiler of its kernels cannot be used.\n"
+        "Examples:\n"
+        "  clebsch info\n"
+        "  clebsch info --device cuda");
+    command->callback([json, options, &status] { status = run(*json, *options); });
 }
 
 }  // namespace clebsch::tool

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "run/gpu/driver.hpp"
 
 namespace clebsch::tool {
 
@@ -38,18 +39,7 @@ std::optional<InstructionSet> MachineOptions::isa() const {
     return asked;
 }
 
-std::optional<int> MachineOptions::gpu() const {
-    const std::string name = "cuda";
-    if (device == "cpu") return std::nullopt;
-    if (device == name) return 0;
-    int number = -1;
-    if (device.starts_with(name + ":")) {
-        const char *const begin = device.data() + name.size() + 1, *const last = device.data() + device.size();
-        const auto [end, error] = std::from_chars(begin, last, number);
-        if (error == std::errc() && end == last && number >= 0) return number;
-    }
-    fail("--device: expected cpu, cuda or cuda:NUMBER, got '" + device + "'");
-}
+std::optional<int> MachineOptions::gpu() const { return gpu::parse_device(device, "--device"); }
 
 MeasuredPeaks MachineOptions::peaks(const ParallelFor& parallel_for) const {
     constexpr std::int64_t megabyte = 1'000'000;

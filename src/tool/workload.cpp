@@ -61,7 +61,9 @@ class Demand {
     std::string text_;
 };
 
-std::variant<PolynomialPlan, ProgramPlan> make_plan(const Description& description, DType dtype, const WorkloadOptions& options) {
+std::variant<PolynomialPlan, ProgramPlan, GpuWorkload> make_plan(const Description& description, DType dtype,
+                                                                 const WorkloadOptions& options) {
+    if (options.gpu) return GpuWorkload(description, dtype, *options.gpu);
     const std::size_t arguments = arguments_of(description).size();
     if (const auto* polynomial = std::get_if<Polynomial>(&description)) {
         PlanOptions plan;
@@ -258,7 +260,10 @@ Workload::Workload(Description description, const Topology& topology, Arrays& ar
         if (arrays_.find(argument.name, argument.role) == nullptr)
             demand.add(argument.name, rows_in(argument.space), argument.size, size_of(arrays_.dtype()));
     demand.require_memory();
-    for (const Argument& argument : arguments_) arrays_.get(argument, rows_in(argument.space));
+    for (const Argument& argument : arguments_) {
+        arrays_.get(argument, rows_in(argument.space));
+        roles_.push_back(argument.role);
+    }
     for (const std::string& space : spaces_of(description_)) row_counts_.push_back(rows_in(space));
     for (const Index& index : indices_of(description_)) {
         const auto found = topology.indices.find(index.name);
@@ -273,17 +278,18 @@ std::int64_t Workload::rows() const {
 }
 
 void Workload::run(const ParallelFor& parallel_for) {
-    const int threads = parallel_for.run == nullptr ? 1 : std::max(1, parallel_for.threads);
-    if (workspace_threads_ != threads) {
-        workspace_ = Memory();
-        workspace_ =
-            Memory(std::visit([&](const auto& plan) { return plan.workspace_bytes(row_counts_, threads); }, plan_), "the workspace");
-        workspace_threads_ = threads;
-    }
     std::vector<Buffer> buffers;
     for (const Argument& argument : arguments_) buffers.push_back(arrays_.find(argument.name, argument.role)->buffer());
     const Call call{.buffers = buffers, .indices = index_buffers_, .rows = row_counts_, .indices_checked = false};
-    std::visit([&](const auto& plan) { plan.launch(call, {workspace_.data(), workspace_.size()}, parallel_for); }, plan_);
+    if (const auto* gpu = std::get_if<GpuWorkload>(&plan_)) return gpu->run(call, roles_);
+    const int threads = parallel_for.run == nullptr ? 1 : std::max(1, parallel_for.threads);
+    if (workspace_threads_ != threads) {
+        workspace_ = Memory();
+        const std::size_t bytes = on_processor([&](const auto& plan) { return plan.workspace_bytes(row_counts_, threads); });
+        workspace_ = Memory(bytes, "the workspace");
+        workspace_threads_ = threads;
+    }
+    on_processor([&](const auto& plan) { plan.launch(call, {workspace_.data(), workspace_.size()}, parallel_for); });
 }
 
 Work Workload::work() const {
@@ -294,6 +300,7 @@ std::string Workload::explain() const {
 }
 
 std::string Workload::schedule() const {
+    if (const auto* gpu = std::get_if<GpuWorkload>(&plan_)) return gpu->schedule();
     // A kernel's line begins with "fold: 23 paths (".
     std::map<std::string, int> paths;
     int nodes = 0;  // of programs, run as one tape: "3 nodes fused"

@@ -16,6 +16,7 @@
 #include "graph/graph.hpp"
 #include "run/plan.hpp"
 #include "run/program_plan.hpp"
+#include "tool/gpu_workload.hpp"
 
 namespace clebsch::tool {
 
@@ -113,6 +114,7 @@ class Arrays {
 struct WorkloadOptions {
     std::optional<InstructionSet> isa = {};
     std::string family = {};
+    std::optional<int> gpu = {};  ///< runs there, the two above mean nothing
 };
 
 class Workload {
@@ -134,11 +136,18 @@ class Workload {
     ReferenceInputs reference_inputs() const;
 
  private:
+    template <class Use>
+    auto on_processor(Use use) const {
+        if (const auto* plan = std::get_if<PolynomialPlan>(&plan_)) return use(*plan);
+        return use(std::get<ProgramPlan>(plan_));
+    }
+
     Description description_;
     const Topology& topology_;
     Arrays& arrays_;
-    std::variant<PolynomialPlan, ProgramPlan> plan_;
+    std::variant<PolynomialPlan, ProgramPlan, GpuWorkload> plan_;
     std::vector<Argument> arguments_;
+    std::vector<Role> roles_;  ///< of the arguments
     std::vector<std::int64_t> row_counts_;
     std::vector<IndexBuffer> index_buffers_;
     Memory workspace_;

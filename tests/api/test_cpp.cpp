@@ -415,6 +415,38 @@ TEST_CASE("several threads launch one plan and build operations at once") {
     }
 }
 
+TEST_CASE("devices: unknown names, GPUs that are not there, and streams for the processor are refused") {
+    const clebsch::Operation operation = clebsch::Operation::build("convolution", convolution_options);
+    const auto message_of = [&](const clebsch::PlanOptions& options) {
+        try {
+            const clebsch::Plan plan(operation, options);
+        } catch (const std::exception& error) { return std::string(error.what()); }
+        return std::string("accepted");
+    };
+    for (const std::string device : {"gpu", "cuda:", "cuda:-1", "cuda:1x", "CUDA"}) {
+        const std::string message = message_of({.device = device});
+        CHECK(message.find("device: expected cpu, cuda or cuda:NUMBER, got '" + device + "'") != std::string::npos);
+    }
+    const std::string missing = message_of({.device = "cuda:1000"});  // with a GPU and without
+    CHECK((missing.find("CUDA driver") != std::string::npos || missing.find("GPU number 1000") != std::string::npos));
+    CHECK(message_of({.instruction_set = "baseline", .device = "cuda"}).find("instruction_set") != std::string::npos);
+    CHECK(message_of({.device = "cpu"}) == "accepted");
+
+    const clebsch::Plan plan(operation);
+    const clebsch_call call = CLEBSCH_CALL_DEFAULTS;
+    CHECK(clebsch_launch_on_stream(plan.handle(), &call, nullptr) == CLEBSCH_INVALID_ARGUMENT);
+    CHECK_FALSE(plan.index_error());
+    CHECK(clebsch_plan_index_error(plan.handle(), nullptr) == CLEBSCH_INVALID_ARGUMENT);
+    CHECK(clebsch_plan_index_error(nullptr, nullptr) == CLEBSCH_INVALID_ARGUMENT);
+    CHECK(clebsch_launch_on_stream(nullptr, &call, nullptr) == CLEBSCH_INVALID_ARGUMENT);
+
+    const std::string model = std::string(CLEBSCH_SOURCE_DIR) + "/examples/data/nequix-mp-1.nqx";
+    try {
+        const clebsch::Potential potential(model, {.device = "tpu"});
+        FAIL("accepted");
+    } catch (const std::exception& error) { CHECK(std::string(error.what()).find("device") != std::string::npos); }
+}
+
 TEST_CASE("README's C++ page is the example that is compiled") {
     const std::string readme = file_text(CLEBSCH_SOURCE_DIR "/README.md"), example = file_text(CLEBSCH_SOURCE_DIR "/examples/readme.cpp");
     CHECK_MESSAGE(readme.find("```cpp\n" + example + "```\n") != std::string::npos,

@@ -1,6 +1,15 @@
 // Products with weight matrices. A block computes one tile: some rows-and-components of one output segment by some of its columns. It walks
 // the products that are added there (terms), for weights by an index once for every row of weights that rows of the tile ask for, a slab
-// of `Depth` numbers at a time: into registers while the slab before is multiplied, then through shared memory. Every sum has one order.
+// of `Depth` numbers at a time; copies of the next slabs into shared memory are under way while one is multiplied. Every sum has one order.
+
+// One number on its way into shared memory, zero if it is not `there`.
+template <class T> static __device__ __forceinline__ void copy_later(T* to, const T* from, bool there) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from),
+                 "n"(sizeof(T)), "r"(there ? static_cast<int>(sizeof(T)) : 0) : "memory");
+}
+// What was put on its way since the last call is one group; waits until at most so many of the latest groups are left.
+static __device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int Left> static __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory"); }
 
 // A number as what tensor instructions take: a high part of 11 bits and the rest, rounded to as many.
 static __device__ __forceinline__ void divide(float number, float* high, float* low) {
@@ -35,24 +44,24 @@ struct MatrixArguments {
 
 template <class T, int Count> struct __align__(Count * sizeof(T)) Numbers { T at[Count]; };
 
-// The slabs of a tile, one after the other. Number (row, k) of x goes to left[row * LeftRow + k * LeftK], number (k, column) of W to
-// right[k * RightPitch + column].
-template <class T, int Rows, int Columns, int Depth, int LeftRow, int LeftK, int RightPitch> struct MatrixSlabs {
+// The slabs of a tile, one after the other, in `Stages` pieces of shared memory in turn. Number (row, k) of x goes to
+// left[row * LeftRow + k * LeftK], number (k, column) of W to right[k * RightPitch + column].
+template <class T, int Rows, int Columns, int Depth, int Stages, int LeftRow, int LeftK, int RightPitch> struct MatrixSlabs {
     static const int rows = Rows, columns = Columns, threads = 256, no_kind = 0x7fffffff;
     static const int left_loads = Rows * Depth / threads, right_loads = Columns * Depth / threads;
     static const int left_numbers = LeftRow > LeftK ? Rows * LeftRow : Depth * LeftK;
-    static const int slab_numbers = left_numbers + Depth * RightPitch;
+    static const int slab_numbers = left_numbers + Depth * RightPitch, all_numbers = Stages * slab_numbers;
 
     const MatrixArguments& a;
     const MatrixJob& job;
     const int components, first_column, last_column;  // of the job
     const i64 first_row;                              // of x and the output, with component `before` the tile's first
     const int before, last_row;                       // rows from first_row on that there are
-    T* const left;
-    T* const right;
+    T* const shared;
+    T* const scales;   // of every stage
     int* const kinds;  // of every row: the row of indexed weights; -1: none
     const int thread;
-    // The slab at hand: `k` first of the products of a term, for rows of x whose weights are row `kind`.
+    // The slab to copy: `k` first of the products of a term, for rows of x whose weights are row `kind`.
     int term = 0, k = 0, kind = -1;
     bool indexed = false;
     const T* x_data = nullptr;  // at the tile's first row
@@ -60,15 +69,15 @@ template <class T, int Rows, int Columns, int Depth, int LeftRow, int LeftK, int
     int depth = 0, x_channel = 0, w_k = 0, w_column = 0;
     T scale = 0;
     int place[left_loads];  // of this thread's rows of x; -1: nothing there
-    T next_left[left_loads], next_right[right_loads];
 
     // `first`, `column`: of rows and components together, of the columns.
-    __device__ __forceinline__ MatrixSlabs(const MatrixArguments& arguments, const MatrixJob& of, i64 first, i64 column, T* shared, int* of_rows)
+    __device__ __forceinline__ MatrixSlabs(const MatrixArguments& arguments, const MatrixJob& of, i64 first, i64 column, T* memory, T* of_stages,
+                                           int* of_rows)
         : a(arguments), job(of), components(static_cast<int>(of.components)), first_column(static_cast<int>(column)),
           last_column(static_cast<int>(of.columns)), first_row(components == 1 ? first : first / components),
           before(static_cast<int>(first - first_row * components)),
-          last_row(static_cast<int>(arguments.rows - first_row < Rows ? arguments.rows - first_row : Rows)), left(shared),
-          right(shared + left_numbers), kinds(of_rows), thread(threadIdx.x) {}
+          last_row(static_cast<int>(arguments.rows - first_row < Rows ? arguments.rows - first_row : Rows)), shared(memory),
+          scales(of_stages), kinds(of_rows), thread(threadIdx.x) {}
 
     // Row of the tile (with components) to row of x and the output, from first_row on.
     __device__ __forceinline__ int row_of(int r) const { return components == 1 ? before + r : (before + r) / components; }
@@ -132,42 +141,54 @@ template <class T, int Rows, int Columns, int Depth, int LeftRow, int LeftK, int
         return w_column == 1 ? thread % Columns : (e * threads + thread) / Depth;
     }
 
-    __device__ __forceinline__ void load() {
+    __device__ __forceinline__ void copy(int stage) {
+        T* const left = shared + stage * slab_numbers;
+        T* const right = left + left_numbers;
         const int own_k = k + thread % Depth;
 #pragma unroll
-        for (int e = 0; e < left_loads; ++e)
-            next_left[e] = place[e] >= 0 && own_k < depth ? x_data[place[e] + own_k * x_channel] : T(0);
+        for (int e = 0; e < left_loads; ++e) {
+            const bool there = place[e] >= 0 && own_k < depth;
+            copy_later(left + (e * threads + thread) / Depth * LeftRow + thread % Depth * LeftK,
+                       x_data + (there ? place[e] + own_k * x_channel : 0), there);
+        }
 #pragma unroll
         for (int e = 0; e < right_loads; ++e) {
             const int row = k + right_k(e), column = first_column + right_column(e);
-            next_right[e] = row < depth && column < last_column ? scale * w_data[row * w_k + column * w_column] : T(0);
+            const bool there = row < depth && column < last_column;
+            copy_later(right + right_k(e) * RightPitch + right_column(e), w_data + (there ? row * w_k + column * w_column : 0), there);
         }
-    }
-    // What was loaded last goes to shared memory.
-    __device__ __forceinline__ void keep() {
-#pragma unroll
-        for (int e = 0; e < left_loads; ++e) left[(e * threads + thread) / Depth * LeftRow + thread % Depth * LeftK] = next_left[e];
-#pragma unroll
-        for (int e = 0; e < right_loads; ++e) right[right_k(e) * RightPitch + right_column(e)] = next_right[e];
+        if (thread == 0) scales[stage] = scale;
     }
 
-    // Calls multiply() for every slab, by all threads.
+    // Calls multiply(left, right, scale of W) for every slab, by all threads.
     template <class Multiply> __device__ __forceinline__ void walk(Multiply multiply) {
-        if (a.index != nullptr)
+        if (a.index != nullptr) {
             for (int r = thread; r < Rows; r += threads)
                 kinds[r] = row_of(r) < last_row
                                ? static_cast<int>(look_up(a.index, a.index_wide, first_row + row_of(r), a.index_rows, a.error)) : -1;
-        __syncthreads();
-        bool more = begin_term();
-        if (more) load();
-        while (more) {
-            keep();
-            __syncthreads();
-            more = advance();
-            if (more) load();
-            multiply();
             __syncthreads();
         }
+        bool more = begin_term();
+        int copied = 0;
+        for (int stage = 0; stage + 1 < Stages; ++stage) {
+            if (more) {
+                copy(copied++);
+                more = advance();
+            }
+            end_copies();
+        }
+        for (int at = 0; at < copied; ++at) {
+            wait_for_copies<Stages - 2>();
+            __syncthreads();  // everybody's copies have come, and nobody reads the slab before any more
+            if (more) {
+                copy(copied++ % Stages);
+                more = advance();
+            }
+            end_copies();
+            const T* const left = shared + at % Stages * slab_numbers;
+            multiply(left, left + left_numbers, scales[at % Stages]);
+        }
+        __syncthreads();
     }
 
     // Whether pieces of `count` numbers of the output may be stored as one.
@@ -204,17 +225,18 @@ template <class T, int Rows, int Columns, int Depth, int LeftRow, int LeftK, int
 };
 
 // A tile by threads: each has ThreadRows x ThreadColumns numbers in registers. Threads of several groups share the products of a slab.
-template <class T, int Rows, int Columns, int Depth, int ThreadRows, int ThreadColumns>
-struct ThreadTile : MatrixSlabs<T, Rows, Columns, Depth, 1, Rows + 4, Columns + 4> {
-    typedef MatrixSlabs<T, Rows, Columns, Depth, 1, Rows + 4, Columns + 4> Slabs;
+template <class T, int Rows, int Columns, int Depth, int Stages, int ThreadRows, int ThreadColumns>
+struct ThreadTile : MatrixSlabs<T, Rows, Columns, Depth, Stages, 1, Rows + 4, Columns + 4> {
+    typedef MatrixSlabs<T, Rows, Columns, Depth, Stages, 1, Rows + 4, Columns + 4> Slabs;
     static const int down = Rows / ThreadRows, across = Columns / ThreadColumns, groups = Slabs::threads / (down * across);
     static const int row_piece = ThreadRows < 4 ? ThreadRows : 4, column_piece = ThreadColumns < 4 ? ThreadColumns : 4;
     static const int row_pieces = ThreadRows / row_piece, column_pieces = ThreadColumns / column_piece;
     static const int sums = (groups - 1) * down * across * ThreadRows * ThreadColumns;
-    static const int shared_numbers = Slabs::slab_numbers > sums ? Slabs::slab_numbers : sums;
+    static const int shared_numbers = Slabs::all_numbers > sums ? Slabs::all_numbers : sums;
 
-    __device__ __forceinline__ ThreadTile(const MatrixArguments& a, const MatrixJob& job, i64 row, i64 column, T* shared, int* kinds)
-        : Slabs(a, job, row, column, shared, kinds) {}
+    __device__ __forceinline__ ThreadTile(const MatrixArguments& a, const MatrixJob& job, i64 row, i64 column, T* shared, T* scales,
+                                          int* kinds)
+        : Slabs(a, job, row, column, shared, scales, kinds) {}
 
     __device__ __forceinline__ void run() {
         const int group = this->thread / (down * across), in_group = this->thread % (down * across);
@@ -224,19 +246,22 @@ struct ThreadTile : MatrixSlabs<T, Rows, Columns, Depth, 1, Rows + 4, Columns + 
         for (int i = 0; i < ThreadRows; ++i)
 #pragma unroll
             for (int j = 0; j < ThreadColumns; ++j) sum[i][j] = 0;
-        this->walk([&] {
+        this->walk([&](const T* left, const T* right, T scale) {
 #pragma unroll
             for (int d = 0; d < Depth / groups; ++d) {
-                const T* l = this->left + (group * (Depth / groups) + d) * (Rows + 4);
-                const T* r = this->right + (group * (Depth / groups) + d) * (Columns + 4);
+                const T* l = left + (group * (Depth / groups) + d) * (Rows + 4);
+                const T* r = right + (group * (Depth / groups) + d) * (Columns + 4);
                 Numbers<T, row_piece> of_row[row_pieces];
                 Numbers<T, column_piece> of_column[column_pieces];
 #pragma unroll
                 for (int p = 0; p < row_pieces; ++p)
                     of_row[p] = *reinterpret_cast<const Numbers<T, row_piece>*>(l + (p * down + y) * row_piece);
 #pragma unroll
-                for (int p = 0; p < column_pieces; ++p)
+                for (int p = 0; p < column_pieces; ++p) {
                     of_column[p] = *reinterpret_cast<const Numbers<T, column_piece>*>(r + (p * across + x) * column_piece);
+#pragma unroll
+                    for (int j = 0; j < column_piece; ++j) of_column[p].at[j] *= scale;
+                }
 #pragma unroll
                 for (int i = 0; i < ThreadRows; ++i)
 #pragma unroll
@@ -245,7 +270,7 @@ struct ThreadTile : MatrixSlabs<T, Rows, Columns, Depth, 1, Rows + 4, Columns + 
             }
         });
         if (groups > 1) {
-            T* const mine = this->left + (group - 1) * ThreadRows * ThreadColumns * down * across + in_group;
+            T* const mine = this->shared + (group - 1) * ThreadRows * ThreadColumns * down * across + in_group;
 #pragma unroll
             for (int i = 0; group > 0 && i < ThreadRows * ThreadColumns; ++i) mine[i * down * across] = sum[i / ThreadColumns][i % ThreadColumns];
             __syncthreads();
@@ -253,7 +278,7 @@ struct ThreadTile : MatrixSlabs<T, Rows, Columns, Depth, 1, Rows + 4, Columns + 
             for (int g = 1; g < groups; ++g)
 #pragma unroll
                 for (int i = 0; i < ThreadRows * ThreadColumns; ++i)
-                    sum[i / ThreadColumns][i % ThreadColumns] += this->left[((g - 1) * ThreadRows * ThreadColumns + i) * down * across + in_group];
+                    sum[i / ThreadColumns][i % ThreadColumns] += this->shared[((g - 1) * ThreadRows * ThreadColumns + i) * down * across + in_group];
         }
         const bool as_one = this->whole(column_piece);
 #pragma unroll
@@ -269,14 +294,15 @@ struct ThreadTile : MatrixSlabs<T, Rows, Columns, Depth, 1, Rows + 4, Columns + 
 // A tile by tensor instructions, which multiply numbers of few digits: every number is the sum of a high and a low part, and of their four
 // products the three that matter are taken. The sums of 8 products are added up by ordinary additions, since the instructions' own sums
 // are cut off instead of rounded. A warp has WarpRows x WarpColumns numbers, in pieces of 16 x 8.
-template <class T, int Rows, int Columns, int Depth, int WarpRows, int WarpColumns>
-struct WarpTile : MatrixSlabs<T, Rows, Columns, Depth, Depth + 4, 1, Columns + 8> {
-    typedef MatrixSlabs<T, Rows, Columns, Depth, Depth + 4, 1, Columns + 8> Slabs;
+template <class T, int Rows, int Columns, int Depth, int Stages, int WarpRows, int WarpColumns>
+struct WarpTile : MatrixSlabs<T, Rows, Columns, Depth, Stages, Depth + 4, 1, Columns + 8> {
+    typedef MatrixSlabs<T, Rows, Columns, Depth, Stages, Depth + 4, 1, Columns + 8> Slabs;
     static const int across = Columns / WarpColumns, row_pieces = WarpRows / 16, column_pieces = WarpColumns / 8;
-    static const int shared_numbers = Slabs::slab_numbers;
+    static const int shared_numbers = Slabs::all_numbers;
 
-    __device__ __forceinline__ WarpTile(const MatrixArguments& a, const MatrixJob& job, i64 row, i64 column, T* shared, int* kinds)
-        : Slabs(a, job, row, column, shared, kinds) {}
+    __device__ __forceinline__ WarpTile(const MatrixArguments& a, const MatrixJob& job, i64 row, i64 column, T* shared, T* scales,
+                                        int* kinds)
+        : Slabs(a, job, row, column, shared, scales, kinds) {}
 
     __device__ __forceinline__ void run() {
         const int warp = this->thread / 32, lane = this->thread % 32, group = lane / 4, place = lane % 4;
@@ -288,7 +314,7 @@ struct WarpTile : MatrixSlabs<T, Rows, Columns, Depth, Depth + 4, 1, Columns + 8
             for (int j = 0; j < column_pieces; ++j)
 #pragma unroll
                 for (int c = 0; c < 4; ++c) sum[i][j][c] = 0;
-        this->walk([&] {
+        this->walk([&](const T* left, const T* right, T scale) {
 #pragma unroll
             for (int d = 0; d < Depth; d += 8) {
                 T w_high[column_pieces][2], w_low[column_pieces][2];
@@ -296,22 +322,28 @@ struct WarpTile : MatrixSlabs<T, Rows, Columns, Depth, Depth + 4, 1, Columns + 8
                 for (int j = 0; j < column_pieces; ++j)
 #pragma unroll
                     for (int h = 0; h < 2; ++h)
-                        divide(this->right[(d + place + 4 * h) * (Columns + 8) + own_column + j * 8 + group], &w_high[j][h], &w_low[j][h]);
+                        divide(scale * right[(d + place + 4 * h) * (Columns + 8) + own_column + j * 8 + group], &w_high[j][h], &w_low[j][h]);
 #pragma unroll
                 for (int i = 0; i < row_pieces; ++i) {
                     T x_high[4], x_low[4];
 #pragma unroll
                     for (int h = 0; h < 4; ++h)
-                        divide(this->left[(own_row + i * 16 + group + h % 2 * 8) * (Depth + 4) + d + place + h / 2 * 4], &x_high[h], &x_low[h]);
+                        divide(left[(own_row + i * 16 + group + h % 2 * 8) * (Depth + 4) + d + place + h / 2 * 4], &x_high[h], &x_low[h]);
+                    T part[column_pieces][4];  // sums that do not wait for one another
 #pragma unroll
-                    for (int j = 0; j < column_pieces; ++j) {
-                        T part[4] = {0, 0, 0, 0};
-                        multiply_pieces(part, x_low, w_high[j]);
-                        multiply_pieces(part, x_high, w_low[j]);
-                        multiply_pieces(part, x_high, w_high[j]);
+                    for (int j = 0; j < column_pieces; ++j)
 #pragma unroll
-                        for (int c = 0; c < 4; ++c) sum[i][j][c] += part[c];
-                    }
+                        for (int c = 0; c < 4; ++c) part[j][c] = 0;
+#pragma unroll
+                    for (int j = 0; j < column_pieces; ++j) multiply_pieces(part[j], x_low, w_high[j]);
+#pragma unroll
+                    for (int j = 0; j < column_pieces; ++j) multiply_pieces(part[j], x_high, w_low[j]);
+#pragma unroll
+                    for (int j = 0; j < column_pieces; ++j) multiply_pieces(part[j], x_high, w_high[j]);
+#pragma unroll
+                    for (int j = 0; j < column_pieces; ++j)
+#pragma unroll
+                        for (int c = 0; c < 4; ++c) sum[i][j][c] += part[j][c];
                 }
             }
         });

@@ -1,5 +1,6 @@
 #include "run/gpu/driver.hpp"
 
+#include <charconv>
 #include <map>
 #include <mutex>
 
@@ -177,6 +178,19 @@ int device_count() {
         driver().check(driver().device_count(&count), "counting GPUs");
         return count;
     } catch (const std::exception&) { return 0; }
+}
+
+std::optional<int> parse_device(std::string_view text, const std::string& where) {
+    constexpr std::string_view cuda = "cuda";
+    if (text == "cpu") return std::nullopt;
+    if (text == cuda) return 0;
+    int number = -1;
+    if (text.starts_with(cuda) && text.substr(cuda.size()).starts_with(':')) {
+        const char *const begin = text.data() + cuda.size() + 1, *const last = text.data() + text.size();
+        const auto [end, error] = std::from_chars(begin, last, number);
+        if (error == std::errc() && end == last && number >= 0) return number;
+    }
+    fail(where + ": expected cpu, cuda or cuda:NUMBER, got '" + std::string(text) + "'");
 }
 
 const Device& Device::get(int number) {

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "schedule/gpu_target.hpp"
 
@@ -23,6 +25,9 @@ struct DriverStatus {
 DriverStatus driver_status();
 /// GPUs in this machine; 0 without a driver. Never throws.
 int device_count();
+/// "cpu": nothing; "cuda", "cuda:2": the number of a GPU, which need not be there. Throws Error(invalid_argument) beginning with `where`
+/// for any other text.
+std::optional<int> parse_device(std::string_view text, const std::string& where);
 
 /// The primary context of a device, retained to the end of the process. Functions make it current for the calling thread while they run.
 /// Every function throws Error(unsupported) with the driver's own words.

@@ -1,0 +1,94 @@
+// The C interface with a GPU: device pointers and streams. Without a GPU or its compiler these tests say so and pass.
+#include <clebsch/clebsch.h>
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "describe/operations/registry.hpp"
+#include "gpu/can_run.hpp"
+#include "support/random_descriptions.hpp"
+#include "support/run_gpu.hpp"
+
+using namespace clebsch;
+using namespace clebsch::testing;
+
+TEST_CASE("a plan made through the C interface runs on device pointers and a stream, and in a recorded graph") {
+    if (!can_run_on_gpu()) return;
+    const char* const text = "in=32x0e+32x1o\nedge=0e+1o\nout=0e+1o";
+    clebsch_operation* operation = nullptr;
+    REQUIRE(clebsch_operation_build("convolution", text, &operation) == CLEBSCH_OK);
+    clebsch_plan_options options = CLEBSCH_PLAN_OPTIONS_DEFAULTS;
+    options.dtype = CLEBSCH_FLOAT64;
+    options.device = "cuda";
+    clebsch_plan* plan = nullptr;
+    REQUIRE_MESSAGE(clebsch_plan_prepare(operation, &options, &plan) == CLEBSCH_OK, std::string(clebsch_last_error()));
+    const Polynomial polynomial = std::get<Polynomial>(build_operation("convolution", parse_option_lines(text)));
+    random::Engine engine(3);
+    random::Limits limits;
+    limits.work = 1e6;
+    ReferenceInputs inputs = random::inputs(engine, polynomial, limits);
+    while (inputs.rows.at("edge") == 0 || inputs.rows.at("node") == 0) inputs = random::inputs(engine, polynomial, limits);
+
+    const gpu::Device& device = gpu::Device::get(0);
+    std::vector<gpu::Memory> memory;
+    std::vector<clebsch_buffer> buffers;
+    std::vector<double> host;
+    for (const Operand& operand : polynomial.operands) {
+        const std::string space = polynomial.space_of(operand);
+        const std::int64_t rows = space.empty() ? 1 : inputs.rows.at(space);
+        host.assign(static_cast<std::size_t>(rows * operand.size()), 7.0);
+        if (operand.role == Role::input) {
+            const ReferenceArray& numbers = inputs.arrays.at(operand.name);
+            host.assign(numbers.begin(), numbers.end());
+        }
+        memory.push_back(on_device(device, host.data(), host.size() * sizeof(double)));
+        buffers.push_back({memory.back().data(), CLEBSCH_FLOAT64, rows, 0});
+    }
+    std::vector<clebsch_index_buffer> indices;
+    for (const Index& index : polynomial.indices) {
+        const std::vector<std::int64_t>& values = inputs.indices.at(index.name);
+        memory.push_back(on_device(device, values.data(), values.size() * sizeof(std::int64_t)));
+        indices.push_back({memory.back().data(), CLEBSCH_INT64, std::ssize(values)});
+    }
+    std::vector<std::int64_t> rows;
+    for (std::size_t s = 0; s < clebsch_operation_space_count(operation); ++s)
+        rows.push_back(inputs.rows.at(clebsch_operation_space(operation, s)));
+    std::size_t bytes = 0;
+    REQUIRE(clebsch_plan_workspace_size(plan, rows.data(), rows.size(), 0, &bytes) == CLEBSCH_OK);
+    const gpu::Memory workspace(device, bytes + 256);
+    clebsch_call call = CLEBSCH_CALL_DEFAULTS;
+    call.buffers = buffers.data();
+    call.buffer_count = buffers.size();
+    call.indices = indices.data();
+    call.index_count = indices.size();
+    call.rows = rows.data();
+    call.space_count = rows.size();
+    call.workspace = workspace.data();
+    call.workspace_bytes = bytes;
+    const auto error = [&] {
+        double largest = 0;
+        for (const auto& [name, numbers] : evaluate(polynomial, inputs)) {
+            const auto o = static_cast<std::size_t>(polynomial.find_operand(name));
+            std::vector<double> result(numbers.size());
+            device.from_device(result.data(), memory[o].data(), result.size() * sizeof(double));
+            largest = std::max(largest, relative_error(ReferenceArray(result.begin(), result.end()), numbers));
+        }
+        return largest;
+    };
+    const gpu::Stream stream = device.make_stream();
+    REQUIRE_MESSAGE(clebsch_launch_on_stream(plan, &call, stream) == CLEBSCH_OK, std::string(clebsch_last_error()));
+    CHECK(error() < 1e-12);
+    const gpu::CapturedWork recorded(device, stream, [&] { CHECK(clebsch_launch_on_stream(plan, &call, stream) == CLEBSCH_OK); });
+    recorded.launch(stream);
+    CHECK(error() < 1e-12);
+    REQUIRE(clebsch_launch(plan, &call) == CLEBSCH_OK);
+    CHECK(error() < 1e-12);
+    int index_error = -1;
+    CHECK(clebsch_plan_index_error(plan, &index_error) == CLEBSCH_OK);
+    CHECK(index_error == 0);
+    buffers[0].rows += 1;
+    CHECK(clebsch_launch_on_stream(plan, &call, stream) == CLEBSCH_INVALID_ARGUMENT);
+    device.destroy_stream(stream);
+    clebsch_plan_destroy(plan);
+    clebsch_operation_destroy(operation);
+}
