@@ -3,6 +3,7 @@
 import itertools
 
 import clebsch
+import e3nn
 import pytest
 import torch
 from e3nn import o3
@@ -11,6 +12,7 @@ from e3nn import o3
 @pytest.fixture(autouse=True)
 def _double() -> None:
     torch.set_default_dtype(torch.float64)
+    e3nn.set_optimization_defaults(jit_mode="script")
 
 
 MODES = {
