@@ -106,6 +106,21 @@ MODULES: dict[str, Callable[[], tuple[torch.nn.Module, torch.nn.Module, Tensors]
         o3.Linear("4x0e+2x1o", "5x0e+2x1o", instructions=[(0, 0)], shared_weights=False),
         (normal(5, 10), normal(5, 20)),
     ),
+    "full": lambda: (
+        ct.FullTensorProduct("2x0e+1x1o", "1x1o+1x2e"),
+        o3.FullTensorProduct("2x0e+1x1o", "1x1o+1x2e"),
+        (normal(5, 5), normal(5, 8)),
+    ),
+    "full, some outputs": lambda: (
+        ct.FullTensorProduct(o3.Irreps("2x0e+1x1o"), "1x1o+1x2e", [o3.Irrep("1o"), "0e"], "norm"),
+        o3.FullTensorProduct("2x0e+1x1o", "1x1o+1x2e", ["1o", "0e"], "norm"),
+        (normal(5, 5), normal(5, 8)),
+    ),
+    "element-wise": lambda: (
+        ct.ElementwiseTensorProduct("2x1o+1x0e", o3.Irreps("1x0e+2x1o")),
+        o3.ElementwiseTensorProduct("2x1o+1x0e", "1x0e+2x1o"),
+        (normal(5, 7), normal(5, 7)),
+    ),
     "harmonics": lambda: (
         ct.SphericalHarmonics("0e+1o+2e+3o", True, "component"),
         o3.SphericalHarmonics("0e+1o+2e+3o", True, "component"),

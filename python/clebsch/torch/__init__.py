@@ -12,6 +12,8 @@ except ImportError as error:
 
 from .modules import (
     Convolution,
+    ElementwiseTensorProduct,
+    FullTensorProduct,
     FullyConnectedTensorProduct,
     Linear,
     Operation,
@@ -22,6 +24,8 @@ from .modules import (
 
 __all__ = [
     "Convolution",
+    "ElementwiseTensorProduct",
+    "FullTensorProduct",
     "FullyConnectedTensorProduct",
     "Linear",
     "Operation",

@@ -95,6 +95,18 @@ def _broadcast(per_row: Sequence[tuple[str, Tensor, int]]) -> tuple[int, ...]:
         raise ClebschError(f"expected leading dimensions that can be broadcast, got {given}") from None
 
 
+def _drop_compiled(state_dict: dict[str, Tensor], prefix: str, signs: str) -> None:
+    """e3nn's modules also keep what they were compiled from; of it the couplings' signs are compared with ours."""
+    for key in [key for key in state_dict if key.startswith(f"{prefix}_compiled_main")]:
+        value = state_dict.pop(key)
+        coupling = re.search(r"_w3j_(\d+)_(\d+)_(\d+)$", key)
+        if coupling and value.numel():
+            l1, l2, l3 = map(int, coupling.groups())
+            ours = torch.from_numpy(wigner_3j(l1, l2, l3, 5 if signs == "e3nn-0.5" else 4))
+            if float((value.detach().double().cpu().reshape(-1) * ours.reshape(-1)).sum()) < 0:
+                raise ClebschError(f"signs: {key} of this state is minus the coupling of {signs}: make the module with the other")
+
+
 class _Weighted(_OnRows):
     """Weights inside the module, given with every call, or given for every row."""
 
@@ -184,17 +196,7 @@ class TensorProduct(_Weighted):
         self._make_mask(self.irreps_out, [ins[2] for ins in instructions if len(ins) < 6 or ins[5] != 0])
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:
-        """e3nn's modules also keep what they were compiled from; of it the couplings' signs are compared with ours."""
-        for key in [key for key in state_dict if key.startswith(f"{prefix}_compiled_main")]:
-            value = state_dict.pop(key)
-            coupling = re.search(r"_w3j_(\d+)_(\d+)_(\d+)$", key)
-            if coupling and value.numel():
-                l1, l2, l3 = map(int, coupling.groups())
-                ours = wigner_3j(l1, l2, l3, 5 if self.signs == "e3nn-0.5" else 4)
-                if float((value.detach().double().cpu().reshape(-1) * torch.from_numpy(ours).reshape(-1)).sum()) < 0:
-                    raise ClebschError(
-                        f"signs: {key} of this state is minus the coupling of {self.signs}: make the module with the other"
-                    )
+        _drop_compiled(state_dict, prefix, self.signs)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
@@ -239,6 +241,59 @@ class FullyConnectedTensorProduct(TensorProduct):
             path_normalization=path_normalization,
             **options,
         )
+
+
+class _Unweighted(_OnRows):
+    """A product of two inputs that has no weights. `filter_ir_out` keeps these irreps of the output."""
+
+    builder: str
+
+    def __init__(
+        self,
+        irreps_in1: Any,
+        irreps_in2: Any,
+        filter_ir_out: Sequence[Any] | None = None,
+        irrep_normalization: str | None = None,
+        signs: str = "e3nn-0.5",
+    ) -> None:
+        super().__init__()
+        self.irreps_in1, self.irreps_in2 = Irreps(irreps_in1), Irreps(irreps_in2)
+        description = build(
+            self.builder,
+            in1=self.irreps_in1,
+            in2=self.irreps_in2,
+            filter="+".join(map(str, filter_ir_out or [])),
+            irrep_normalization=irrep_normalization or "component",
+            signs=signs,
+        )
+        self._adopt(description)
+        self.irreps_out = Irreps(description.outputs[0].segments)
+        self.dims = self.irreps_in1.dim, self.irreps_in2.dim
+        self.weight_numel, self.signs = 0, signs
+        self.register_buffer("weight", torch.Tensor())  # as in e3nn, whose state these modules take
+        self.register_buffer("output_mask", torch.ones(self.irreps_out.dim))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:
+        _drop_compiled(state_dict, prefix, self.signs)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return self._run([("x", x, self.dims[0]), ("y", y, self.dims[1])], [])
+
+    def extra_repr(self) -> str:
+        return f"{self.irreps_in1} x {self.irreps_in2} -> {self.irreps_out}"
+
+
+class FullTensorProduct(_Unweighted):
+    """e3nn's `o3.FullTensorProduct`: every product of two blocks, outputs sorted."""
+
+    builder = "full_product"
+
+
+class ElementwiseTensorProduct(_Unweighted):
+    """e3nn's `o3.ElementwiseTensorProduct`: channel n with channel n."""
+
+    builder = "elementwise_product"
 
 
 class Linear(_Weighted):
