@@ -448,6 +448,8 @@ MISTAKES: dict[str, tuple[Callable[..., Any], str]] = {
     "unsorted": (lambda m, x, y, w, s, r: m(x, y, w, s, r.flip(0)), "receiver"),
     "no weights": (lambda m, x, y, w, s, r: m(x, y, None, s, r), "^weight: expected one"),
     "unknown name": (lambda m, x, y, w, s, r: m.operation(x=x, z=y), "^no input or index 'z'"),
+    "a number": (lambda m, x, y, w, s, r: m(x, torch.tensor(1.0), w, s, r), "^y: expected rows"),
+    "unknown space": (lambda m, x, y, w, s, r: m.operation({"atom": 3}, x=x, y=y, weights=w, sender=s, receiver=r), "'atom'"),
     "missing": (lambda m, x, y, w, s, r: m.operation(x=x), "^'y' is missing"),
 }
 

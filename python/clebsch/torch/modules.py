@@ -44,7 +44,12 @@ class Operation(torch.nn.Module):
         for name in known:
             if not isinstance(tensors[name], Tensor):
                 raise TypeError(f"{name}: expected a tensor, got {type(tensors[name]).__name__}")
+            if tensors[name].dim() == 0:
+                raise ClebschError(f"{name}: expected rows, got a single number")
         sizes = dict(rows or {})
+        for space in sizes:
+            if space not in self.spaces:
+                raise ClebschError(f"rows: no space {space!r}; there are {', '.join(self.spaces) or 'none'}")
         for name, space in (*self.indices, *self.inputs):
             if space is not None:
                 sizes.setdefault(space, tensors[name].shape[0])
