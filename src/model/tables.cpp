@@ -14,8 +14,9 @@
 namespace clebsch {
 namespace {
 
-constexpr double least_scale = 1e-3;     ///< errors are relative to no less than this share of the largest number
-constexpr double shortest = 1.0 / 4096;  ///< piece, of the cutoff
+constexpr double least_scale = 1e-3;      ///< errors are relative to no less than this share of the largest number
+constexpr double shortest = 1.0 / 4096;   ///< piece, of the cutoff
+constexpr std::size_t most_pieces = 512;  ///< a network of usual size takes 28 in float32
 constexpr std::size_t rows_at_once = 256;
 
 /// Polynomials through n points of [-1, 1], both ends among them, and the points between.
@@ -174,6 +175,10 @@ class Tables {
                 for (std::size_t p = 0; p < count && judging; ++p) judge(pending[first + p], p, done, next);
             }
             if (judging) pending = std::move(next);
+            if (done.size() + pending.size() > most_pieces)
+                throw Error(ErrorKind::unsupported, "tables: polynomials of " + std::to_string(n_) + " coefficients would need more than " +
+                                                        std::to_string(most_pieces) + " pieces for a tolerance of " +
+                                                        number_text(tolerance_));
         }
         std::ranges::sort(done, {}, &Piece::begin);
         return done;
@@ -262,8 +267,9 @@ TabulatedModel tabulated(const Model& model, const TableOptions& options) {
     tabulate_options.coefficients = chosen.coefficients;
     const std::optional<Tabulation> tabulation = tabulate(model.program, tabulate_options);
     if (!tabulation || tabulation->space != "edge")
-        throw Error(ErrorKind::unsupported,
-                    "tables: model '" + model.name + "' has no values that follow from the length of an edge alone");
+        throw Error(ErrorKind::unsupported, "tables: model '" + model.name + "' has no values of at least " +
+                                                std::to_string(tabulate_options.least_numbers) +
+                                                " numbers that follow from the length of an edge alone");
 
     Tables tables(model, *tabulation, chosen, chosen.coefficients);
     const std::vector<Piece> pieces = tables.run();

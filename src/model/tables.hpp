@@ -32,7 +32,8 @@ struct TabulatedModel {
 
 /// The model with everything that depends on an edge's length alone read from tables between 0 and the cutoff (model/tabulate.hpp). Pieces
 /// are halved until the tolerance holds; where they meet, polynomials go through the same values. Throws Error when the model has no such
-/// values, when they do not follow from the length of the edge, or when pieces would become shorter than a 4,096th of the cutoff.
+/// values, when they do not follow from the length of the edge, or when more than 512 pieces, or shorter ones than a 4,096th of the
+/// cutoff, would be needed.
 TabulatedModel tabulated(const Model& model, const TableOptions& options = {});
 
 }  // namespace clebsch
