@@ -33,6 +33,8 @@ struct Potential::Data {
     Data(Model given, const PotentialOptions& options) : model(std::move(given)), species_of(species_table(model)) {
         if (options.dtype != DType::float32 && options.dtype != DType::float64)
             fail(std::string("potential: expected float32 or float64, got ") + to_text(options.dtype));
+        if (options.gpu && options.instruction_set)
+            fail(std::string("potential: expected no instruction set for a GPU, got ") + to_text(*options.instruction_set));
         evaluation = options.gpu ? evaluation_on_gpu(model, options) : evaluation_on_cpu(model, options);
     }
 

@@ -10,7 +10,7 @@ namespace clebsch {
 namespace {
 
 constexpr std::int64_t least_extent = 8;        ///< of a matrix worth tiles
-constexpr std::int64_t most_numbers = 1 << 24;  ///< of a matrix or a row: a tile's rows are reached by 32-bit distances
+constexpr std::int64_t most_numbers = 1 << 23;  ///< of a matrix or a row: a tile's rows are reached by 32-bit distances
 
 std::size_t at(int position) { return static_cast<std::size_t>(position); }
 std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

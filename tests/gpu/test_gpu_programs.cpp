@@ -3,11 +3,15 @@
 
 #include "base/error.hpp"
 #include "describe/derivative.hpp"
+#include "describe/operations/linear.hpp"
+#include "describe/operations/program_builder.hpp"
 #include "describe/text.hpp"
 #include "emit/matrix.hpp"
+#include "emit/tape.hpp"
 #include "emit/text.hpp"
 #include "gpu/can_run.hpp"
 #include "run/gpu/compiler.hpp"
+#include "schedule/gpu_program.hpp"
 #include "support/coverage.hpp"
 #include "support/magnitudes.hpp"
 #include "support/network_layers.hpp"
@@ -51,6 +55,35 @@ TEST_CASE("matrix products compile for every architecture within their registers
                     CHECK(resources.spill_bytes <= (tile.columns == 128 ? 256 : 0));
                     CHECK(resources.registers * MatrixTile::threads * tile.blocks <= gpu_target(target).registers);
                 }
+}
+
+TEST_CASE("tapes with every function compile, a thread per row and number by number") {
+    if (!gpu::compiler_status().found) {
+        MESSAGE("skipped: " << gpu::compiler_status().text);
+        return;
+    }
+    const std::vector<std::string> functions = {"exp",       "log",         "sin",      "cos",        "tanh",    "sigmoid", "silu",
+                                                "softplus",  "erf",         "absolute", "sign",       "relu",    "step",    "power(0.5)",
+                                                "power(-1)", "power(-1.5)", "power(3)", "power(0.3)", "sinc(0)", "sinc(1)", "sinc(6)"};
+    for (const std::int64_t numbers : {2, 100}) {
+        ProgramBuilder builder;
+        const int x = builder.input("x", "row", {{numbers, 1, {}}});
+        std::vector<int> outputs;
+        for (std::size_t f = 0; f < functions.size(); ++f)
+            outputs.push_back(builder.apply("y" + std::to_string(f), parse_function(functions[f]), x));
+        const Program program = builder.finish(outputs);
+        std::vector<int> nodes;
+        for (std::size_t n = 0; n < program.nodes.size(); ++n) nodes.push_back(static_cast<int>(n));
+        const std::vector<GpuProgramStep> steps = gpu_steps(program, nodes);
+        REQUIRE(steps.size() == 1);
+        CHECK(steps[0].width == (numbers == 2 ? 1 : numbers));
+        for (const GpuNumber compute : {GpuNumber::float32, GpuNumber::float64})
+            for (const GpuNumber storage : {GpuNumber::float32, GpuNumber::float64, GpuNumber::bfloat16, GpuNumber::float16}) {
+                const std::vector<GpuNumber> stored(program.values.size(), storage);
+                const KernelText kernel = emit_tape(program, tape_of(program, steps[0]), steps[0].width, stored, compute);
+                CHECK_NOTHROW(gpu::compile(std::string(device_preamble()) + kernel.text, kernel.name, gpu_target("sm_90")));
+            }
+    }
 }
 
 TEST_CASE("random programs run on the GPU as the reference says") {
@@ -115,6 +148,31 @@ TEST_CASE("layers of networks to their second derivatives, in float32 and float6
                 CAPTURE(mixed);
                 if (!(error < (exact ? 1e-13 : 2e-6))) FAIL_CHECK("error " << error << "\n" << plan.explain());
             }
+}
+
+TEST_CASE("tapes and matrix products give the same bits every time") {
+    if (!can_run_on_gpu()) return;
+    ProgramBuilder builder;
+    const int x = builder.input("x", "node", {{70, 1, {}}, {40, 3, {}}}, Layout::ir_mul);
+    LinearOptions options;
+    options.rows = "node";
+    options.x.layout = options.out.layout = Layout::ir_mul;
+    const Polynomial mixing = linear(Irreps("70x0e+40x1o"), Irreps("64x0e+33x1o"), options);
+    const int weights = builder.input("weights", "", mixing.operands[1].segments);
+    const int mixed = builder.apply("mixed", mixing, {x, weights});
+    const Program program =
+        value_and_vjp(builder.finish({builder.apply("out", Function{FunctionKind::silu, 0}, mixed)}), std::vector<std::string>{"x"});
+    random::Engine engine(8);
+    random::Limits limits;
+    limits.rows = 3000;
+    limits.work = 1e9;
+    ReferenceInputs inputs = random::inputs(engine, program, limits);
+    for (const DType dtype : {DType::float32, DType::float64}) {
+        const gpu::ProgramPlan plan(program, {.dtypes = std::vector<DType>(program.inputs.size() + program.outputs.size(), dtype)});
+        const ReferenceInputs stored = rounded_inputs(program, inputs, plan.dtypes());
+        const RunResult first = run_gpu(plan, stored);
+        for (int again = 0; again < 4; ++again) CHECK(run_gpu(plan, stored).outputs == first.outputs);
+    }
 }
 
 TEST_CASE("programs on a GPU refuse what does not fit, naming it") {

@@ -187,6 +187,15 @@ def test_tables_keep_what_the_tolerance_says() -> None:
             clebsch.Potential(CHECKPOINT, table_tolerance=tolerance)
 
 
+def test_devices_that_are_not_there_are_refused() -> None:
+    assert clebsch.Potential(CHECKPOINT, device="cpu").device == "cpu"
+    for device in ("gpu", "cuda:", "cuda:-1", "cuda:x"):
+        with pytest.raises(clebsch.ClebschError, match="device: expected cpu, cuda or cuda:NUMBER"):
+            clebsch.Potential(CHECKPOINT, device=device)
+    with pytest.raises(clebsch.ClebschError, match="CUDA driver|GPU number 1000"):
+        clebsch.Potential(CHECKPOINT, device="cuda:1000")
+
+
 def test_masks_are_refused(potential: clebsch.Potential) -> None:
     numbers, positions = aspirin()
     with pytest.raises(clebsch.ClebschError, match="^numbers: .*mask"):

@@ -262,7 +262,7 @@ class MatrixStep final : public ProgramStep {
     }
 
  private:
-    static constexpr std::int64_t most_stride = 1 << 24;  ///< the rows of a tile are reached by 32-bit distances
+    static constexpr std::int64_t most_stride = 1 << 23;  ///< the rows of a tile are reached by 32-bit distances
     std::size_t job_bytes() const { return schedule_.jobs.size() * sizeof(MatrixJob); }
     std::size_t table_bytes() const { return job_bytes() + schedule_.terms.size() * sizeof(MatrixTerm); }
     std::int64_t rows_of(const std::int64_t* rows) const { return space_ < 0 ? 1 : rows[space_]; }
