@@ -25,7 +25,7 @@ def problems(wheel: Path) -> list[str]:
         found.append(f"expected clebsch/lib/libclebsch.so and no other library, got {libraries}")
     if sum(name.endswith(".data/scripts/clebsch") for name in names) != 1:
         found.append("the clebsch program is missing (was CLI11 found? apt-get install libcli11-dev)")
-    for needed in ("clebsch/__init__.py", "clebsch/py.typed"):
+    for needed in ("clebsch/__init__.py", "clebsch/py.typed", "clebsch/torch/__init__.py"):
         if needed not in names:
             found.append(f"{needed} is missing")
     copies = Counter((entry.CRC, entry.file_size) for entry in entries if entry.file_size > 100_000)

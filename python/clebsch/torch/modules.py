@@ -47,9 +47,9 @@ class Operation(torch.nn.Module):
             if tensors[name].dim() == 0:
                 raise ClebschError(f"{name}: expected rows, got a single number")
         sizes = dict(rows or {})
-        for space in sizes:
-            if space not in self.spaces:
-                raise ClebschError(f"rows: no space {space!r}; there are {', '.join(self.spaces) or 'none'}")
+        for given in sizes:
+            if given not in self.spaces:
+                raise ClebschError(f"rows: no space {given!r}; there are {', '.join(self.spaces) or 'none'}")
         for name, space in (*self.indices, *self.inputs):
             if space is not None:
                 sizes.setdefault(space, tensors[name].shape[0])
