@@ -35,8 +35,8 @@ def silicon(file: Path) -> None:
     ase.io.write(file, atoms)
 
 
-def run(contender: str, python: str, model: str, structure: str, threads: int, calls: int) -> dict[str, Any]:
-    environment = {**os.environ, **AVX2}
+def run(contender: str, python: str, model: str, structure: str, threads: int, calls: int, native: bool) -> dict[str, Any]:
+    environment = {**os.environ, **({} if native else AVX2)}
     processors = sorted(os.sched_getaffinity(0))[-threads:]
     command = ["taskset", "-c", ",".join(map(str, processors)), python, str(Path(__file__).with_name("peer_nequix.py"))]
     command += [contender, model, structure, str(threads), str(calls)]
@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--structure", help="a file ASE reads (default: 64 silicon atoms)")
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--native", action="store_true", help="the best instruction set of the machine instead of AVX2")
     parser.add_argument("--calls", type=int, default=3, help="timed calls of the peer per round; five times as many of Clebsch")
     parser.add_argument(
         "--nequix-python", default=os.environ.get("CLEBSCH_NEQUIX_PYTHON"), help="python of an environment with nequix 0.4.5"
@@ -72,7 +73,7 @@ def main() -> None:
                 ):
                     if python:
                         calls = arguments.calls * (1 if contender == "nequix" else 5)
-                        result = run(contender, python, arguments.model, structure, threads, calls)
+                        result = run(contender, python, arguments.model, structure, threads, calls, arguments.native)
                         results.setdefault(contender, []).append(result)
             print(f"\n{Path(structure).stem}, {threads} thread{'s' if threads > 1 else ''}, float32")
             for contender, rounds in results.items():

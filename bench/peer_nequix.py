@@ -26,8 +26,10 @@ def main() -> None:
     contender, model, file, threads, calls = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
     os.environ["CLEBSCH_NUM_THREADS"] = str(threads)
     os.environ["JAX_PLATFORMS"] = "cpu"
+    flags = "--xla_cpu_max_isa=AVX2" if os.environ.get("CLEBSCH_INSTRUCTION_SET") == "avx2" else ""  # one instruction set for all
     if threads == 1:
-        os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        flags += " --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    os.environ["XLA_FLAGS"] = flags
     import ase.io
 
     atoms = ase.io.read(file)
