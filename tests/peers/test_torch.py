@@ -309,6 +309,15 @@ def test_vmap_is_a_loop(batched: tuple[int, ...], masked: bool) -> None:
         torch.testing.assert_close(torch.vmap(module, (1, *dims[1:]))(*other), expected)
 
 
+@pytest.mark.parametrize("entry", ["just beyond", "far beyond", "negative"])
+def test_an_index_beyond_its_part_of_a_batch_is_refused(entry: str) -> None:
+    module, (x, y, weights, sender, receiver) = convolution()
+    senders = torch.stack([sender, sender, sender])
+    senders[0, 1] = {"just beyond": len(x), "far beyond": 2 * len(x) + 1, "negative": -2}[entry]
+    with pytest.raises(clebsch.ClebschError, match="^index 'sender': .*expected -1 or a row of 'node'"):
+        torch.vmap(lambda index: module(x.detach(), y.detach(), weights.detach(), index, receiver))(senders)
+
+
 def test_vmap_of_weights_and_of_their_gradients() -> None:
     module, inputs = MODULES["fully connected"]()[::2]
     x, y = (tensor.detach() for tensor in inputs)

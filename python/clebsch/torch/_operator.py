@@ -382,8 +382,11 @@ class Batch:
         ]
         indices = []
         for part, index in zip(parts[count:], what.operation.indices, strict=True):
-            begin = rows[what.spaces.index(index.target)] * torch.arange(self.size, dtype=part.dtype)
-            indices.append(torch.where(part < 0, part, part + begin[:, None]).reshape(-1))
+            target = rows[what.spaces.index(index.target)]
+            begin = target * torch.arange(self.size, dtype=part.dtype)[:, None]
+            # What is no row of its own part must not become one of the next: it goes beyond all, where the call refuses it.
+            shift = torch.where(part < target, begin, self.size * target)
+            indices.append(torch.where(part < 0, part, part + shift).reshape(-1))
         found = call(text, inputs, indices, [self.size * number for number in rows])
         return [out.reshape(self.size, rows[space], size) for out, (space, size) in zip(found, what.output_shapes, strict=True)]
 
