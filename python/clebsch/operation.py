@@ -154,16 +154,18 @@ class Operation:
     def _plans(self) -> dict[Any, Plan]:
         return {}
 
-    def __call__(self, /, rows: Mapping[str, int] | None = None, **arrays: np.ndarray) -> Any:
-        """Runs on arrays by name (operands and indices); the dtype is that of the inputs. One output: an array; several: a dict."""
-        names = [
-            _dtype_name(operand.name, arrays[operand.name]) if operand.name in arrays else "float32" for operand in self.operands
-        ]
+    def __call__(
+        self, /, rows: Mapping[str, int] | None = None, out: Mapping[str, np.ndarray] | None = None, **arrays: np.ndarray
+    ) -> Any:
+        """Runs on arrays by name (operands and indices); the dtype is that of the arrays. One output: an array; several: a dict.
+        `out` takes arrays to write into."""
+        given = {**out, **arrays} if isinstance(out, Mapping) else arrays
+        names = [_dtype_name(operand.name, given[operand.name]) if operand.name in given else "float32" for operand in self.operands]
         compute = "float64" if "float64" in names else next(iter(names), "float32")
-        key = tuple(name if operand.name in arrays else compute for operand, name in zip(self.operands, names, strict=True))
+        key = tuple(name if operand.name in given else compute for operand, name in zip(self.operands, names, strict=True))
         if key not in self._plans:
             self._plans[key] = self.plan(dict(zip([operand.name for operand in self.operands], key, strict=True)))
-        return self._plans[key](rows, None, **arrays)
+        return self._plans[key](rows, out, **arrays)
 
     def reference(self, rows: Mapping[str, int] | None = None, **arrays: np.ndarray) -> Any:
         """The slow evaluator that defines the meaning, in extended precision, on float64 arrays."""

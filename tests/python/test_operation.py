@@ -266,6 +266,12 @@ def test_outputs_that_cannot_be_written_in_place_are_refused() -> None:
         with pytest.raises(clebsch.ClebschError, match="^out: "):
             plan(out={"out": wrong}, **arrays)
     assert plan(out={"out": right}, **arrays) is right
+    assert plan.operation(out={"out": right}, **arrays) is right
+    with pytest.raises(clebsch.ClebschError, match="^out: expected dtype float64, got float32"):
+        plan(out={"out": right.astype(np.float32)}, **arrays)
+    for call in (plan, plan.operation):
+        with pytest.raises(clebsch.ClebschError, match="^out: expected a mapping"):
+            call(out=right, **arrays)
 
 
 def test_an_output_without_components_may_be_given() -> None:
