@@ -160,7 +160,9 @@ class Operation:
         """Runs on arrays by name (operands and indices); the dtype is that of the arrays. One output: an array; several: a dict.
         `out` takes arrays to write into."""
         given = {**out, **arrays} if isinstance(out, Mapping) else arrays
-        names = [_dtype_name(operand.name, given[operand.name]) if operand.name in given else "float32" for operand in self.operands]
+        names = [
+            _dtype_name(operand.name, given[operand.name]) if operand.name in given else "float32" for operand in self.operands
+        ]
         compute = "float64" if "float64" in names else next(iter(names), "float32")
         key = tuple(name if operand.name in given else compute for operand, name in zip(self.operands, names, strict=True))
         if key not in self._plans:
