@@ -14,6 +14,7 @@
 #include "tool/command.hpp"
 #include "tool/gpu_bench.hpp"
 #include "tool/machine_options.hpp"
+#include "tool/output_files.hpp"
 #include "tool/passes.hpp"
 #include "tool/progress.hpp"
 #include "tool/report.hpp"
@@ -86,6 +87,8 @@ class Bench {
     explicit Bench(const Arguments& arguments) : arguments_(arguments), threads_(arguments.machine.threads) {}
 
     int run() {
+        require_distinct({{"--structure", arguments_.structure}, {"--svg", arguments_.svg}});
+        require_writable({{"--svg", arguments_.svg}});
         const std::vector<std::string> names = split(arguments_.passes, ',');
         for (const std::string& name : names)
             if (name != "forward" && name != "backward" && name != "double")

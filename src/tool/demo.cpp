@@ -69,7 +69,7 @@ class Demo {
     int run() {
         const std::filesystem::path folder(arguments_.data);
         model_ = read_nequix(folder / arguments_.checkpoint);
-        const XyzFrame frame = read_frame((folder / arguments_.structure).string(), 0);
+        const XyzFrame frame = read_frame((folder / arguments_.structure).string());
         graph_ = build_graph(frame.structure, model_.cutoff);
         if (graph_.edges() == 0) fail("the structure has no two atoms closer than " + plain(model_.cutoff).text);
         topology_ = topology_of(graph_);
@@ -218,8 +218,8 @@ class Demo {
         progress_.now("the whole model");
         const auto field = load_force_field((folder / arguments_.checkpoint).string(), arguments_.machine);
         check_model(report_, verdicts_, *field, frame, arguments_.structure, arguments_.checkpoint);
-        run_dynamics(report_, progress_, *field, read_frame((folder / arguments_.molecule).string(), 0), arguments_.molecule,
-                     arguments_.steps, arguments_.plot);
+        run_dynamics(report_, progress_, *field, read_frame((folder / arguments_.molecule).string()), arguments_.molecule, arguments_.steps,
+                     arguments_.plot);
     }
 
     const Arguments& arguments_;

@@ -9,6 +9,7 @@
 #include "tool/explain_model.hpp"
 #include "tool/gpu_explain.hpp"
 #include "tool/machine_options.hpp"
+#include "tool/output_files.hpp"
 #include "tool/program_picture.hpp"
 #include "tool/progress.hpp"
 #include "tool/report.hpp"
@@ -181,6 +182,9 @@ void print_options(const OperationInfo& operation, bool json) {
 }
 
 int run(const Arguments& arguments) {
+    if (is_checkpoint(arguments.operation.name)) require_distinct({{"MODEL", arguments.operation.name}, {"--svg", arguments.svg}});
+    require_distinct({{"--text", arguments.operation.text_file}, {"--svg", arguments.svg}});
+    require_writable({{"--svg", arguments.svg}});
     if (arguments.operation.name.empty() && arguments.operation.text_file.empty()) {
         print_list(arguments.json);
         return exit_done;

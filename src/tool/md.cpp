@@ -14,6 +14,7 @@
 #include "tool/dynamics_report.hpp"
 #include "tool/force_field_file.hpp"
 #include "tool/interrupt.hpp"
+#include "tool/output_files.hpp"
 #include "tool/progress.hpp"
 #include "tool/structures.hpp"
 #include "tool/trajectory_file.hpp"
@@ -28,7 +29,8 @@ struct Arguments {
     DynamicsOptions options{.seed = 1};
     MachineOptions machine;
     ModelOptions model_options;
-    std::int64_t steps = 1000, restart_every = 1000, every = 10, frame = 0;
+    std::int64_t steps = 1000, restart_every = 1000, every = 10;
+    std::optional<std::int64_t> frame;
     bool overwrite = false, json = false;
 };
 
@@ -62,6 +64,7 @@ class Run {
                           {"--restart", arguments_.restart},
                           {"--trajectory", arguments_.trajectory},
                           {"--plot", arguments_.plot}});
+        require_writable({{"--restart", arguments_.restart}, {"--plot", arguments_.plot}});
         frame_ = read_frame(arguments_.structure, arguments_.frame);
         MovingAtoms start = begin();
         const std::int64_t first = start.step;

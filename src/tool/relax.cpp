@@ -14,6 +14,7 @@
 #include "tool/dynamics_report.hpp"
 #include "tool/force_field_file.hpp"
 #include "tool/interrupt.hpp"
+#include "tool/output_files.hpp"
 #include "tool/progress.hpp"
 #include "tool/structures.hpp"
 #include "tool/trajectory_file.hpp"
@@ -26,7 +27,8 @@ struct Arguments {
     RelaxOptions options;
     MachineOptions machine;
     ModelOptions model_options;
-    std::int64_t steps = 1000, frame = 0;
+    std::int64_t steps = 1000;
+    std::optional<std::int64_t> frame;
     bool json = false;
 };
 
@@ -54,6 +56,7 @@ class Run {
         // Whoever names the structure file as --out wants it replaced.
         require_distinct(
             {{"MODEL", arguments_.model}, {"--out", arguments_.out}, {"--trajectory", arguments_.trajectory}, {"--plot", arguments_.plot}});
+        require_writable({{"--out", arguments_.out}, {"--plot", arguments_.plot}});
         options_.free_cell = arguments_.cell == "free";
         frame_ = read_frame(arguments_.structure, arguments_.frame);
         if (options_.free_cell && !(volume(frame_.structure) > 0))

@@ -13,6 +13,7 @@
 #include "tool/command.hpp"
 #include "tool/force_field_file.hpp"
 #include "tool/machine_options.hpp"
+#include "tool/output_files.hpp"
 #include "tool/progress.hpp"
 #include "tool/report.hpp"
 #include "tool/structures.hpp"
@@ -65,6 +66,9 @@ class Run {
 
     int run() {
         const Clock::time_point start = Clock::now();
+        // Whoever names the structure file as --out wants its frames with results.
+        require_distinct({{"MODEL", arguments_.model}, {"--out", arguments_.out}});
+        require_writable({{"--out", arguments_.out}});
         std::vector<XyzFrame> frames = read_structures(arguments_.structure);
         const PotentialOptions options = potential_options(arguments_.machine, arguments_.model_options);
         Potential potential = Potential::load(arguments_.model, options);

@@ -35,13 +35,14 @@ std::vector<XyzFrame> read_structures(const std::string& file) {
     return frames;
 }
 
-XyzFrame read_frame(const std::string& file, std::int64_t number) {
+XyzFrame read_frame(const std::string& file, std::optional<std::int64_t> number) {
     std::vector<XyzFrame> frames = read_structures(file);
     const auto count = static_cast<std::int64_t>(frames.size());
-    if (number < 0 || number > count)
+    const std::int64_t chosen = number.value_or(count);
+    if (chosen < 1 || chosen > count)
         fail("--frame: expected 1 to " + std::to_string(count) + ", the frames of file " + in_quotes(file, 4096) + ", got " +
-             std::to_string(number));
-    return std::move(number == 0 ? frames.back() : frames[static_cast<std::size_t>(number - 1)]);
+             std::to_string(chosen));
+    return std::move(frames[static_cast<std::size_t>(chosen - 1)]);
 }
 
 }  // namespace clebsch::tool

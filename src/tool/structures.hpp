@@ -1,5 +1,6 @@
 #pragma once
 // Structure files as models take them.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ std::string periodic_text(const Structure& structure);
 
 /// read_xyz; throws Error for a file without frames.
 std::vector<XyzFrame> read_structures(const std::string& file);
-/// Its frame `number`, from 1, or the last one for 0. Throws Error, naming --frame, when there are fewer.
-XyzFrame read_frame(const std::string& file, std::int64_t number);
+/// Its frame `number`, from 1, or the last one. Throws Error, naming --frame, when there is no such frame.
+XyzFrame read_frame(const std::string& file, std::optional<std::int64_t> number = {});
 
 }  // namespace clebsch::tool

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <map>
 #include <string>
 #include <system_error>
 
@@ -22,19 +21,6 @@ namespace {
 }
 
 }  // namespace
-
-void require_distinct(const std::vector<std::pair<std::string, std::string>>& files) {
-    std::map<std::filesystem::path, std::string> seen;
-    for (const auto& [name, path] : files) {
-        std::error_code unknown;
-        const std::filesystem::path canonical = std::filesystem::weakly_canonical(std::filesystem::absolute(path, unknown), unknown);
-        if (path.empty() || unknown ||
-            (std::filesystem::exists(canonical, unknown) && !std::filesystem::is_regular_file(canonical, unknown)))
-            continue;  // devices may be named twice
-        const auto [other, added] = seen.emplace(canonical, name);
-        if (!added) fail(name + ": expected another file than that of " + other->second + ", got " + in_quotes(path, 4096) + " for both");
-    }
-}
 
 TrajectoryFile::TrajectoryFile(const std::filesystem::path& path, std::int64_t bytes)
     : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CLOEXEC | (bytes == 0 ? O_CREAT : 0), 0666)), bytes_(bytes) {

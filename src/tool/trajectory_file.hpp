@@ -2,15 +2,9 @@
 // A file of frames that a run appends to, and goes on with after a restart.
 #include <cstdint>
 #include <filesystem>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace clebsch::tool {
-
-/// Throws Error naming both if two of these (argument, path) are one file, which one would then write over the other. Empty paths are none.
-void require_distinct(const std::vector<std::pair<std::string, std::string>>& files);
 
 class TrajectoryFile {
  public:

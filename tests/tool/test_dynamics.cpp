@@ -189,7 +189,8 @@ TEST_CASE("md: bad options, files and restarts of other runs are named") {
     check_error(start + Words{"--restart-every", "0"}, {"--restart-every", "0"});
     check_error(start + Words{"--ensemble", "npt"}, {"ensemble", "npt"});
     check_error(start + Words{"--dtype", "float16"}, {"--dtype", "float16"});
-    check_error(start + Words{"--frame", "3"}, {"--frame", "3"});
+    for (const std::string frame : {"3", "0", "-1"})
+        check_error(start + Words{"--frame", frame}, {"--frame: expected 1 to ", ", got " + frame});
     require_neighbour_lists();
     const Folder folder;
     const std::string restart = folder.file("md.restart"), trajectory = folder.file("md.xyz");

@@ -91,6 +91,9 @@ TEST_CASE("usage errors and bad input end with code 2 and say what was expected"
         check_error({"md", "model", "structure", "--steps", number}, {"--steps: expected an integer, got '" + number + "'"});
     check_error({"md", "model", "structure", "--restart", "x", "--trajectory", "./x"}, {"--trajectory: expected another file than"});
     check_error({"relax", "model", "structure", "--trajectory", "structure"}, {"--trajectory: expected another file than"});
+    check_error({"run", "model", "structure", "--out", "./model"}, {"--out: expected another file than that of MODEL"});
+    check_error({"explain", "--text", "text", "--svg", "./text"}, {"--svg: expected another file than that of --text"});
+    check_error({"bench", "--structure", "atoms", "--svg", "./atoms"}, {"--svg: expected another file than that of --structure"});
     check_error({"irreps", "4294967296x0e", "4294967296x0e"}, {"do not fit in 64 bits"});
     check_error({"graph", "/dev/null", "--cutoff", "3"}, {"'/dev/null': expected at least one frame"});
     check_error({"bench", "--structure", "/dev/null", "--cutoff", "3"}, {"'/dev/null': expected at least one frame"});
@@ -109,6 +112,22 @@ TEST_CASE("usage errors and bad input end with code 2 and say what was expected"
             CHECK(contains(threads.err, "CLEBSCH_NUM_THREADS: expected a number from 1 to 1024, got '" + number + "'"));
         }
     CHECK(run_program({"check", "--help"}, {"CLEBSCH_NUM_THREADS=abc"}).exit_code == 0);
+}
+
+TEST_CASE("program: where results cannot be written is said before the work") {
+    for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{"run", "model", "structure", "--out"},
+                                                                                         {"md", "model", "structure", "--restart"},
+                                                                                         {"md", "model", "structure", "--plot"},
+                                                                                         {"relax", "model", "structure", "--out"},
+                                                                                         {"relax", "model", "structure", "--plot"},
+                                                                                         {"explain", "mace-large", "--svg"},
+                                                                                         {"bench", "mace-large", "--svg"}}) {
+        std::vector<std::string> arguments = command;
+        arguments.emplace_back("no/such/folder/file");
+        check_error(arguments, {command.back() + ": expected a file in a folder that can be written to, got 'no/such/folder/file'"});
+        arguments.back() = "/tmp";
+        check_error(arguments, {command.back() + ": expected a file to write, got the folder '/tmp'"});
+    }
 }
 
 TEST_CASE("explain without a name, or with an operation that needs options, lists what there is; as JSON too") {
