@@ -95,8 +95,8 @@ int run(const Arguments& arguments) {
     for (std::size_t f = 0; f < rows.size(); ++f) {
         const Row& row = rows[f];
         const double mean = row.atoms > 0 ? static_cast<double>(row.edges) / static_cast<double>(row.atoms) : 0;
-        table.row({std::int64_t(f), row.composition, row.periodic, row.atoms, row.edges, row.least, number(mean, 4), row.most, row.isolated,
-                   number(row.shortest, 4), row.edges > 0 ? number(row.longest, 4) : Cell()});
+        table.row({std::int64_t(f + 1), row.composition, row.periodic, row.atoms, row.edges, row.least, number(mean, 4), row.most,
+                   row.isolated, number(row.shortest, 4), row.edges > 0 ? number(row.longest, 4) : Cell()});
     }
     if (atoms > 0) add_histogram(report, histogram);
     report.print(arguments.json);

@@ -24,6 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr const char* end_key = "trajectory end";  ///< in a restart file: how its trajectory ended
+
 struct Arguments {
     std::string model, structure, ensemble = "nve", restart, trajectory, plot;
     DynamicsOptions options{.seed = 1};
@@ -71,7 +73,7 @@ class Run {
         const auto model = load_force_field(arguments_.model, arguments_.machine, arguments_.model_options);
         TimedForceField field(*model);
         MolecularDynamics dynamics(field, std::move(start), options_);
-        if (!arguments_.trajectory.empty()) trajectory_.emplace(arguments_.trajectory, trajectory_bytes_);
+        if (!arguments_.trajectory.empty()) trajectory_.emplace(arguments_.trajectory, trajectory_bytes_, trajectory_end_);
         if (first == 0 && record_.samples.empty()) {
             record_.add(sample_of(dynamics), options_.timestep);
             write_frame(dynamics);
@@ -101,15 +103,20 @@ class Run {
             compare(restart);
             record_ = std::move(restart.record);
             trajectory_bytes_ = restart.trajectory_bytes;
+            if (const auto end = restart.origin.find(end_key); end != restart.origin.end()) trajectory_end_ = end->second;
+            if (trajectory_bytes_ == 0) require_new_trajectory("the run in " + in_quotes(arguments_.restart, 4096) + " wrote none so far");
             return std::move(restart.atoms);
         }
-        std::error_code ignored;
-        if (!arguments_.trajectory.empty() && !arguments_.overwrite && std::filesystem::is_regular_file(arguments_.trajectory, ignored) &&
-            std::filesystem::file_size(arguments_.trajectory, ignored) > 0)
-            fail("--trajectory: file " + in_quotes(arguments_.trajectory, 4096) +
-                 " exists, and there is no restart file to go on from; --overwrite replaces it");
+        if (!arguments_.overwrite) require_new_trajectory("there is no restart file to go on from");
         start.velocities = thermal_velocities(start.masses, options_.temperature, options_.seed);
         return start;
+    }
+
+    void require_new_trajectory(const std::string& why) const {
+        std::error_code ignored;
+        if (!arguments_.trajectory.empty() && std::filesystem::is_regular_file(arguments_.trajectory, ignored) &&
+            std::filesystem::file_size(arguments_.trajectory, ignored) > 0)
+            fail("--trajectory: file " + in_quotes(arguments_.trajectory, 4096) + " exists, and " + why + "; --overwrite replaces it");
     }
 
     /// A run goes on only as what it was.
@@ -177,7 +184,10 @@ class Run {
     /// The trajectory first: what a restart file counts on is on the disk before it.
     void write_restart_file(const MolecularDynamics& dynamics) {
         if (arguments_.restart.empty()) return;
-        if (trajectory_) trajectory_->sync();
+        if (trajectory_) {
+            trajectory_->sync();
+            origin_[end_key] = trajectory_->end();
+        }
         write_restart(arguments_.restart, {.atoms = dynamics.atoms(),
                                            .options = options_,
                                            .record = record_,
@@ -232,6 +242,7 @@ class Run {
     XyzFrame frame_;
     RunRecord record_;
     std::int64_t trajectory_bytes_ = 0;
+    std::string trajectory_end_;
     std::map<std::string, std::string> origin_;
     std::optional<TrajectoryFile> trajectory_;
 };

@@ -4,15 +4,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <string>
 #include <system_error>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "describe/polynomial.hpp"
 
 namespace clebsch::tool {
 namespace {
+
+constexpr std::size_t tail_bytes = 4096;
 
 [[noreturn]] void fail_to(const char* action, const std::filesystem::path& path) {
     const int code = errno;
@@ -22,7 +27,7 @@ namespace {
 
 }  // namespace
 
-TrajectoryFile::TrajectoryFile(const std::filesystem::path& path, std::int64_t bytes)
+TrajectoryFile::TrajectoryFile(const std::filesystem::path& path, std::int64_t bytes, const std::string& end)
     : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CLOEXEC | (bytes == 0 ? O_CREAT : 0), 0666)), bytes_(bytes) {
     if (descriptor_ < 0 && errno == ENOENT && bytes > 0)
         throw Error(ErrorKind::not_found, "trajectory file " + in_quotes(path_.native(), 4096) +
@@ -35,6 +40,15 @@ TrajectoryFile::TrajectoryFile(const std::filesystem::path& path, std::int64_t b
         if (status.st_size < bytes)
             fail("trajectory file " + in_quotes(path_.native(), 4096) + " has " + std::to_string(status.st_size) +
                  " bytes, but the restart file goes on after " + std::to_string(bytes) + ": was it removed, or is it another one?");
+        if (S_ISREG(status.st_mode) && bytes > 0) {
+            tail_.resize(std::min(tail_bytes, static_cast<std::size_t>(bytes)));
+            std::ifstream file(path_, std::ios::binary);
+            file.seekg(bytes - static_cast<std::int64_t>(tail_.size()));
+            if (!file.read(tail_.data(), static_cast<std::streamsize>(tail_.size()))) fail_to("read", path_);
+            if (!end.empty() && this->end() != end)
+                fail("trajectory file " + in_quotes(path_.native(), 4096) + " is not the one that the run wrote its first " +
+                     std::to_string(bytes) + " bytes to: was it changed, or is it another one?");
+        }
         if (S_ISREG(status.st_mode) && (::ftruncate(descriptor_, bytes) != 0 || ::lseek(descriptor_, bytes, SEEK_SET) < 0))
             fail_to("cut", path_);
     } catch (...) {
@@ -45,7 +59,11 @@ TrajectoryFile::TrajectoryFile(const std::filesystem::path& path, std::int64_t b
 
 TrajectoryFile::~TrajectoryFile() { ::close(descriptor_); }
 
+std::string TrajectoryFile::end() const { return to_text(hash_text(tail_)); }
+
 void TrajectoryFile::append(std::string_view text) {
+    tail_.append(text);
+    tail_.erase(0, tail_.size() - std::min(tail_bytes, tail_.size()));
     while (!text.empty()) {
         const ssize_t written = ::write(descriptor_, text.data(), text.size());
         if (written < 0 && errno == EINTR) continue;

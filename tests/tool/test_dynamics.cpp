@@ -213,6 +213,17 @@ TEST_CASE("md: bad options, files and restarts of other runs are named") {
     CHECK(read_file(trajectory) == before);
     succeeding(traced + Words{"--skin", "0"});  // nothing to do, and the skin may change
     CHECK(read_file(trajectory) == before);
+    const std::string untraced = folder.file("untraced.restart");
+    succeeding(start + Words{"--steps", "2", "--restart", untraced});
+    check_error(start + Words{"--steps", "4", "--restart", untraced, "--trajectory", trajectory},
+                {trajectory, untraced, "wrote none so far"});
+    CHECK(read_file(trajectory) == before);
+    std::string another = before;
+    another[another.size() - 3] ^= 1;
+    clebsch::write_file(trajectory, another + "more");
+    check_error(traced, {trajectory, "is not the one that the run wrote"});
+    CHECK(read_file(trajectory) == another + "more");  // and is left alone
+    clebsch::write_file(trajectory, before);
     std::filesystem::resize_file(trajectory, before.size() - 1);
     check_error(traced, {trajectory, "bytes"});
     std::filesystem::remove(trajectory);
