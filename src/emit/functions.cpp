@@ -12,12 +12,13 @@ std::string library(const char* name, GpuNumber type) { return std::string(name)
 
 /// x^n for an integer n >= 1 by squaring, as an expression of the variables it declares.
 std::string write_integer_power(SourceText& source, int n, const std::string& type) {
-    std::string result, square = "x";
+    std::vector<std::string> factors;
+    std::string square = "x";
     for (int bit = 1;; bit *= 2) {
-        if ((n & bit) != 0) result = result.empty() ? square : result + " * " + square;
-        if (bit * 2 > n) return result;
-        const std::string next = "x_" + std::to_string(bit * 2);
-        source.line("const " + type + " " + next + " = " + square + " * " + square + ";");
+        if ((n & bit) != 0) factors.push_back(square);
+        if (bit * 2 > n) return joined(factors, " * ");
+        const std::string next = "x_" + std::to_string(bit * 2), product = joined({square, square}, " * ");
+        source.line(joined({"const", type, next, "=", product}, " ") + ";");
         square = next;
     }
 }

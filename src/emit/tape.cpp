@@ -65,7 +65,9 @@ class TapeEmitter {
         for (const int value : code_.arrays()) {
             const std::string name = value_name(program_, value);
             const bool shared = program_.values[at(value)].space.empty();
-            source_.line("auto* const " + name + " = a." + name + (shared ? "" : " + row * a." + name + "_stride") + " + place;");
+            std::vector<std::string> places = {"a." + name, "place"};
+            if (!shared) places.insert(places.begin() + 1, "row * a." + name + "_stride");
+            source_.line("auto* const " + name + " = " + joined(places, " + ") + ";");
         }
         walk(tape.prologue);
         walk(tape.body);

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/error.hpp"
 #include "schedule/program_order.hpp"
 
 namespace clebsch {
@@ -146,6 +147,7 @@ class Order {
             if (first == nullptr || (first->width == 0 && member.width != 0)) first = &member;
             if (first->width != 0) break;
         }
+        if (first == nullptr) fail("internal: nodes of a program wait for one another");
         GpuProgramStep step{.nodes = {}, .stored = {}, .width = first->width};
         std::int64_t work = 0;
         for (bool found = true; found;) {

@@ -25,6 +25,7 @@ std::uint64_t stride(const Buffer& buffer, std::int64_t size) {
 
 std::vector<GpuNumber> numbers_of(const std::vector<DType>& dtypes) {
     std::vector<GpuNumber> numbers;
+    numbers.reserve(dtypes.size());
     for (const DType dtype : dtypes) numbers.push_back(number_of(dtype));
     return numbers;
 }
