@@ -256,6 +256,7 @@ class ProgramRunner {
 
     std::vector<double*> arrays_of(const std::vector<int>& values) {
         std::vector<double*> result;
+        result.reserve(values.size());
         for (const int value : values) result.push_back(arrays_[static_cast<std::size_t>(value)].data());
         return result;
     }
@@ -354,6 +355,7 @@ std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector
             const ReferenceArray& numbers = cases[i].inputs.arrays.at(operand.name);
             std::copy(numbers.begin(), numbers.end(), arrays.back().begin());
         }
+        pointers.reserve(arrays.size());
         for (std::vector<double>& array : arrays) pointers.push_back(array.data());
         Runner(prepared[i], pointers, cases[i].inputs.indices, cases[i].inputs.rows, cases[i].aligned).run(host, first[i]);
         std::map<std::string, ReferenceArray>& outputs = results.emplace_back();
@@ -367,9 +369,11 @@ std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector
 std::vector<EmittedProgramResult> run_emitted(const std::vector<EmittedProgram>& cases) {
     HostKernels host;
     std::vector<std::unique_ptr<ProgramRunner>> runners;
+    runners.reserve(cases.size());
     for (const EmittedProgram& one : cases) runners.push_back(std::make_unique<ProgramRunner>(one, host));
     host.compile();
     std::vector<EmittedProgramResult> results;
+    results.reserve(runners.size());
     for (const auto& runner : runners) results.push_back(runner->run(host));
     return results;
 }

@@ -223,7 +223,7 @@ void* Device::allocate(std::size_t bytes) const {
     const Current current(context_);
     abi::Pointer pointer = 0;
     driver().check(driver().allocate(&pointer, bytes), "allocating " + std::to_string(bytes) + " bytes on " + name_);
-    return reinterpret_cast<void*>(pointer);
+    return reinterpret_cast<void*>(pointer);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are numbers
 }
 
 void Device::release(void* memory) const noexcept {
