@@ -21,7 +21,8 @@ struct GpuProblem {
     GpuTarget target;
     int blocks = 0;      ///< for measurements: stream kernels of so many blocks per multiprocessor, one team each; 0: chosen
     int team_warps = 0;  ///< for measurements: one block per multiprocessor with so many consumer warps on each scheduler; 0: chosen
-    int consumers = 0;   ///< for measurements: stream kernels with so many consumer warps a team; 0: chosen
+    bool fixed_registers = false;  ///< all warps of a stream kernel have the same number of registers
+    int consumers = 0;             ///< for measurements: stream kernels with so many consumer warps a team; 0: chosen
 };
 
 /// One 8-byte word of a kernel's arguments. `which`: the operand or index it belongs to.

@@ -217,19 +217,27 @@ int register_cap(const GpuProblem& problem, const StreamSchedule& schedule, int 
 }
 
 /// One block with `per_scheduler` consumer warps on each scheduler; its producers give registers to the consumers. False if teams do not
-/// divide them.
-bool form_teams(const GpuProblem& problem, StreamSchedule& schedule, int per_scheduler) {
+/// divide them, or consumers get fewer registers than they need.
+bool form_teams(const GpuProblem& problem, StreamSchedule& schedule, int per_scheduler, int needed) {
     if (4 * per_scheduler % schedule.consumer_warps() != 0) return false;
     schedule.teams = 4 * per_scheduler / schedule.consumer_warps();
     schedule.producer_warps = (schedule.teams + 3) / 4 * 4;
     const bool retires = schedule.partial_numbers > 0 || std::ranges::any_of(schedule.operands, &StreamOperand::handed);
-    schedule.producer_registers = (schedule.producer_warps == 4 ? 56 : 48) + (retires ? 16 : 0);  // fewer and they spill
     schedule.blocks = 1;
     if (schedule.threads() > 1024) return false;
-    const int launched = std::min(248, problem.target.registers / schedule.threads() / 8 * 8) * schedule.threads();
-    const int left = launched - schedule.producer_warps * 32 * schedule.producer_registers;
-    schedule.consumer_registers = std::min(240, left / (128 * per_scheduler) / 8 * 8);
-    return true;
+    const int each = std::min(248, problem.target.registers / schedule.threads() / 8 * 8), launched = each * schedule.threads();
+    schedule.producer_registers = schedule.consumer_registers = 0;
+    constexpr int spare = 12;  // with so many more nothing is gained
+    if (each >= needed + spare || problem.fixed_registers) return each >= needed;
+    // Producers get what consumers can do without, and never so little that they spill.
+    const int least = (schedule.producer_warps == 4 ? 56 : 48) + (retires ? 16 : 0);
+    for (schedule.producer_registers = std::min(72, each); schedule.producer_registers >= least; schedule.producer_registers -= 8) {
+        const int left = launched - schedule.producer_warps * 32 * schedule.producer_registers;
+        schedule.consumer_registers = std::min(240, left / (128 * per_scheduler) / 8 * 8);
+        if (schedule.consumer_registers >= needed) return true;
+    }
+    schedule.producer_registers = least;
+    return problem.team_warps > 0;  // measurements may ask for what does not fit
 }
 
 /// What a warp needs besides the numbers that live through the loop: addresses, products, and the row's own numbers. Fitted to what the
@@ -314,22 +322,21 @@ std::vector<std::size_t> codes(const StreamSchedule& schedule, const std::vector
 
 /// Rows per cycle of a multiprocessor, predicted from what was measured on an H200 (docs/reports/gpu-h200.md):
 /// - a warp alone issues every 2.2 cycles; n of them leave a scheduler idle as often as n independent ones would; a producer takes about
-/// 110
-///   instructions for a row; further codes on a scheduler cost a quarter each;
+///   110 instructions for a row; a further code costs a twelfth, on the same scheduler a quarter more;
 /// - code beyond 32 kilobytes comes from the second-level cache at 0.46 instructions a cycle, once for all warps that run it: the more
-/// teams
-///   share it the better;
+///   teams share it the better;
 /// - a row is some 1,800 cycles on its way from memory.
+/// Limits that lie close together are not reached.
 double speed(const StreamSchedule& schedule) {
-    constexpr double cycles_of_a_warp = 2.2, latency = 1800, producer = 110, further_code = 0.25, kept_code = 2000, fetched = 0.46;
+    constexpr double cycles_of_a_warp = 2.2, latency = 1800, producer = 110, kept_code = 2000, fetched = 0.46;
+    constexpr double further_code = 1.0 / 12, on_same = 0.25;
     constexpr std::size_t schedulers = 4;
     const int teams = schedule.blocks * schedule.teams;
     const double per_scheduler = static_cast<double>(teams * schedule.consumer_warps()) / schedulers;
     const double issued = 1 - std::pow(1 - 1 / cycles_of_a_warp, per_scheduler);
-    double rows = std::min(teams / (cycles_of_a_warp * std::ranges::max(schedule.instructions)),
-                           teams * (schedule.stages - schedule.lag - 0.5) / latency);
     std::vector<std::size_t> all(schedule.warps.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
+    double cycles = 0;  // of a row, for the scheduler with most work
     for (std::size_t s = 0; s < schedulers; ++s) {
         std::vector<std::size_t> warps;
         double work = producer / schedulers;
@@ -339,12 +346,19 @@ double speed(const StreamSchedule& schedule) {
                 work += schedule.instructions[w] / (schedule.pinned ? 1 : schedulers);
             }
         const double different = std::min<double>(static_cast<double>(codes(schedule, warps).size()), per_scheduler);
-        rows = std::min(rows, issued / work / (1 + further_code * std::max(0.0, different - 1)));
+        cycles = std::max(cycles, work / issued * (1 + on_same * std::max(0.0, different - 1)));
     }
+    const std::vector<std::size_t> different = codes(schedule, all);
+    cycles *= 1 + further_code * static_cast<double>(different.size() - 1);
     double code = 0;
-    for (const std::size_t w : codes(schedule, all)) code += schedule.instructions[w];
-    if (code > kept_code) rows = std::min(rows, fetched * teams / code);
-    return rows;
+    for (const std::size_t w : different) code += schedule.instructions[w];
+    double sum = 0;
+    constexpr double power = 4;
+    for (const double limit :
+         {cycles, cycles_of_a_warp * std::ranges::max(schedule.instructions) / teams, code > kept_code ? code / (fetched * teams) : 0.0,
+          latency / (teams * (schedule.stages - schedule.lag - 0.5))})
+        sum += std::pow(limit, power);
+    return std::pow(sum, -1 / power);
 }
 
 /// The fastest way to run the schedule's division: blocks of one team, or one block of teams that take registers from their producers.
@@ -373,7 +387,7 @@ std::optional<StreamSchedule> fit(const GpuProblem& problem, StreamSchedule sche
         if (schedule.consumer_warps() % 4 == 0) pin(schedule);
         constexpr int most_warps = 5;
         for (int warps = problem.team_warps > 0 ? problem.team_warps : most_warps; warps >= 1; --warps) {
-            if (form_teams(problem, schedule, warps) && (schedule.consumer_registers >= needed || problem.team_warps > 0)) consider(0.99);
+            if (form_teams(problem, schedule, warps, needed)) consider(0.99);
             if (problem.team_warps > 0) break;
         }
     }

@@ -165,9 +165,9 @@ class Divider {
         return result;
     }
 
-    /// Deals bundles, heavy ones first, each to the warp with least work. Blocks of channels with the same paths get the same bundles, so
-    /// that their warps tend to run the same code.
-    StreamDivision divide(int warps, int level) const {
+    /// Deals bundles, heavy ones first, each to the warp with least work. `alike`: every block of channels gets as many warps of its own,
+    /// so that the warps of different blocks run the same code; nothing where blocks differ in their paths.
+    StreamDivision divide(int warps, int level, bool alike) const {
         struct Item {
             double instructions = 0;
             int block = 0;
@@ -184,9 +184,15 @@ class Divider {
                 of_block.clear();
                 for (std::vector<int>& bundle : bundles(paths, level)) of_block.push_back({cost(bundle).instructions, block, bundle});
                 before = paths;
-            }
+            } else if (alike) continue;
+            if (alike && block > 0) return {};
             for (Item& item : of_block) item.block = block;
             items.insert(items.end(), of_block.begin(), of_block.end());
+        }
+        const int count = (schedule_.channels + 31) / 32;
+        if (alike) {
+            if (count == 1 || warps % count != 0) return {};
+            warps /= count;
         }
         std::ranges::stable_sort(items, std::greater<>{}, &Item::instructions);
         std::vector<std::map<int, std::vector<int>>> shares(static_cast<std::size_t>(warps));  // by block
@@ -199,6 +205,12 @@ class Divider {
             work[least] += item.instructions;
             std::vector<int>& paths = shares[least][item.block];
             paths.insert(paths.end(), item.paths.begin(), item.paths.end());
+        }
+        if (alike) {
+            const std::size_t of_first = shares.size();
+            for (int block = 1; block < count; ++block)
+                for (std::size_t w = 0; w < of_first; ++w)
+                    if (!shares[w].empty()) shares.push_back({{block, shares[w].at(0)}});
         }
         struct Warp {
             std::vector<StreamShare> shares;
@@ -258,7 +270,10 @@ std::vector<StreamDivision> divisions(const GpuProblem& problem, const StreamSch
     const Divider divider(problem, schedule);
     std::vector<StreamDivision> list;
     for (const int count : warps)
-        for (const int level : {2, 1, 0}) list.push_back(divider.divide(count, level));
+        for (const int level : {2, 1, 0})
+            for (const bool alike : {true, false})
+                if (StreamDivision division = divider.divide(count, level, alike); !division.warps.empty())
+                    list.push_back(std::move(division));
     return list;
 }
 

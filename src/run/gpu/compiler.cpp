@@ -25,6 +25,7 @@ constexpr std::array<const char*, 2> majors = {"13", "12"};
 // The part of NVRTC's C interface that is used here (nvrtc.h).
 struct Nvrtc {
     DynamicLibrary library;
+    std::unique_ptr<DynamicLibrary> builtins;  // NVRTC looks for it by name alone, which finds what is loaded already
     int (*version)(int*, int*);
     const char* (*error_string)(int);
     int (*create)(void**, const char*, const char*, int, const char* const*, const char* const*);
@@ -49,6 +50,10 @@ struct Nvrtc {
         if (version(&major, &minor) != 0 || major < 12)
             throw Error(ErrorKind::unsupported,
                         library.path() + " is NVRTC " + std::to_string(major) + "." + std::to_string(minor) + ", 12.0 or newer is needed");
+        const fs::path beside =
+            fs::path(library.path()).replace_filename("libnvrtc-builtins.so." + std::to_string(major) + "." + std::to_string(minor));
+        std::error_code error;
+        if (fs::is_regular_file(beside, error)) builtins = std::make_unique<DynamicLibrary>(beside.string());
     }
 
  private:

@@ -187,10 +187,12 @@ PolynomialPlan::PolynomialPlan(Polynomial polynomial, const PlanOptions& options
     data->problem.blocks = options.blocks;
     data->problem.team_warps = options.team_warps;
     data->problem.consumers = options.consumers;
-    data->kernels = gpu_kernels(data->problem, options.schedule);
     std::vector<KernelSource> sources;
-    for (const GpuStage& stage : data->kernels.stages) sources.push_back({stage.kernel.name, full_text(stage)});
-    data->modules = load_kernels(*data->device, sources);
+    data->kernels = gpu_kernels_for(data->problem, options.schedule, [&](const GpuKernels& kernels) {
+        sources.clear();
+        for (const GpuStage& stage : kernels.stages) sources.push_back({stage.kernel.name, full_text(stage)});
+        data->modules = load_kernels(*data->device, sources);
+    });
     if (data->kernels.stream) {
         const StreamSchedule& stream = *data->kernels.stream;
         if (!stream.stationary.empty()) data->stationary_space = data->index_to[at(polynomial.find_index(stream.stationary.back()))];

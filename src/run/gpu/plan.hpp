@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "emit/kernels.hpp"
 #include "run/call.hpp"
 #include "run/gpu/driver.hpp"
@@ -71,6 +72,21 @@ class PolynomialPlan {
 GpuNumber number_of(DType dtype);
 /// The problem the emitter is given for these options.
 GpuProblem gpu_problem(const Polynomial& polynomial, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target);
+/// The kernels of a problem for whoever compiles them: `use` is called with them, and again with others if the compiler refuses the first
+/// (it throws Error): producers of a light kernel may not keep more registers than any part of it uses, which the compiler alone knows.
+template <class Use>
+GpuKernels gpu_kernels_for(GpuProblem& problem, const std::string& schedule, Use&& use) {
+    GpuKernels kernels = gpu_kernels(problem, schedule);
+    try {
+        use(kernels);
+    } catch (const Error&) {
+        if (!kernels.stream || kernels.stream->consumer_registers == 0) throw;
+        problem.fixed_registers = true;
+        kernels = gpu_kernels(problem, schedule);
+        use(kernels);
+    }
+    return kernels;
+}
 /// Multiply-adds (of coefficients, without sharing) and bytes of a launch.
 Work gpu_work(const Polynomial& polynomial, const std::vector<DType>& dtypes, std::span<const std::int64_t> rows);
 

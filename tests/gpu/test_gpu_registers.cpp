@@ -1,0 +1,125 @@
+// What the compiler makes of the kernels of named problems, without a GPU: registers, spills and shared memory against a committed table.
+// CLEBSCH_TEST_ALL=1 (./dev test --all) compiles every kernel, otherwise a sample; CLEBSCH_WRITE_GPU_TABLE=FILE writes a new table.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <future>
+#include <sstream>
+#include <thread>
+
+#include "describe/derivative.hpp"
+#include "describe/operations/named_problems.hpp"
+#include "run/gpu/compiler.hpp"
+#include "run/gpu/plan.hpp"
+#include "support/channelwise.hpp"
+
+using namespace clebsch;
+
+namespace {
+
+struct Line {
+    std::string schedule;
+    int registers = 0, spilled = 0, shared = 0;
+};
+
+std::map<std::string, Line> read_table(const std::string& path) {
+    std::map<std::string, Line> table;
+    std::ifstream file(path);
+    for (std::string text; std::getline(file, text);) {
+        if (text.empty() || text.front() == '#') continue;
+        std::istringstream words(text);
+        std::string problem, order, target;
+        Line line;
+        words >> problem >> order >> target >> line.schedule >> line.registers >> line.spilled >> line.shared;
+        REQUIRE_MESSAGE(static_cast<bool>(words), text);
+        table[problem + " " + order + " " + target] = line;
+    }
+    return table;
+}
+
+/// The problems whose kernels the report measures.
+const char* const problems[] = {"natural-l2-128", "natural-l3-128", "nequix-main", "nequix-last", "mace-large", "nequip-lips"};
+
+struct Case {
+    std::string key;  // problem, order, target
+    Polynomial polynomial;
+    std::string target;
+    Line line = {};
+    double seconds = 0;
+    std::size_t bytes = 0;
+};
+
+void compile(Case& one) {
+    GpuProblem problem = gpu::gpu_problem(one.polynomial, std::vector<DType>(one.polynomial.operands.size(), DType::float32),
+                                          DType::float32, gpu_target(one.target));
+    gpu::gpu_kernels_for(problem, "", [&](const GpuKernels& tried) {
+        one.line = {.schedule = tried.stream ? "stream" : "general"};
+        if (tried.stream) one.line.shared = tried.stream->shared_bytes();
+        one.bytes = 0;
+        const auto begin = std::chrono::steady_clock::now();
+        for (const GpuStage& stage : tried.stages) {
+            const gpu::Compiled result = gpu::compile(full_text(stage), stage.kernel.name, problem.target);
+            one.bytes += result.cubin.size();
+            const gpu::KernelResources resources = gpu::resources_of(result.log);
+            one.line.registers = std::max(one.line.registers, resources.registers);
+            one.line.spilled = std::max(one.line.spilled, resources.spill_bytes);
+        }
+        one.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    });
+}
+
+}  // namespace
+
+TEST_CASE("stream kernels of named problems need the registers and shared memory of the table") {
+    if (!gpu::compiler_status().found) {
+        MESSAGE("skipped: " << gpu::compiler_status().text);
+        return;
+    }
+    const char* const out = std::getenv("CLEBSCH_WRITE_GPU_TABLE");
+    const bool all = out != nullptr || std::getenv("CLEBSCH_TEST_ALL") != nullptr;
+    std::vector<Case> cases;
+    int number = 0;
+    for (const char* label : problems)
+        for (int order = 0; order < 3; ++order)
+            for (const char* target : {"sm_80", "sm_90", "sm_100", "sm_120"}) {
+                constexpr int sample = 7;  // every problem, order and target occurs
+                if (number++ % sample == 0 || all)
+                    cases.push_back({std::string(label) + " " + std::to_string(order) + " " + target,
+                                     random::gradients(std::get<Polynomial>(named_problem(label)), order), target});
+            }
+    std::atomic<std::size_t> next{0};
+    std::vector<std::future<void>> workers;
+    for (unsigned w = 0; w < std::max(1U, std::thread::hardware_concurrency()); ++w)
+        workers.push_back(std::async(std::launch::async, [&] {
+            for (std::size_t i = next++; i < cases.size(); i = next++) compile(cases[i]);
+        }));
+    for (std::future<void>& worker : workers) worker.get();
+    std::ostringstream written;
+    for (const Case& one : cases)
+        written << one.key << " " << one.line.schedule << " " << one.line.registers << " " << one.line.spilled << " " << one.line.shared
+                << " " << one.bytes / 1024 << " " << std::round(one.seconds * 10) / 10 << "\n";
+    MESSAGE(cases.size() << " of " << number << " compiled\n" << written.str());
+    if (out != nullptr) {
+        std::ofstream(out)
+            << "# Kernels of named problems in float32 (tests/gpu/test_gpu_registers.cpp writes and reads this), by NVRTC 13.0.\n"
+            << "# problem, order of derivative, target, schedule, registers a block is launched with, bytes of spill stores and loads\n"
+            << "# in the code, bytes of shared memory a block, kilobytes of machine code, seconds to compile (on a busy machine)\n"
+            << written.str();
+        return;
+    }
+    const std::map<std::string, Line> table = read_table(CLEBSCH_TEST_DATA "/gpu_kernels.txt");
+    for (const Case& one : cases) {
+        CAPTURE(one.key);
+        const auto known = table.find(one.key);
+        REQUIRE(known != table.end());
+        CHECK(one.line.schedule == known->second.schedule);
+        CHECK(one.line.shared == known->second.shared);
+        // Another release of the compiler allocates a little differently.
+        CHECK(one.line.registers <= known->second.registers + 8);
+        CHECK(one.line.spilled <= known->second.spilled + 64);
+    }
+}
