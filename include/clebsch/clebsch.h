@@ -302,8 +302,8 @@ typedef struct clebsch_potential_result {
     { sizeof(clebsch_potential_result), NULL, NULL, NULL, NULL }
 
 /// Energies and derivatives of structures (their `cutoff` is not read: the model has its own). `atomic_numbers`: one per atom. The same
-/// bits for any number of threads (clebsch_set_num_threads). Needs the vesin library. An element the model does not know and a position
-/// that is not finite are errors that name the atom.
+/// bits for any number of threads (clebsch_set_num_threads). Needs the vesin library. An element the model does not know, a position
+/// that is not finite and atoms less than 0.001 Angstrom apart are errors that name the atom.
 CLEBSCH_API clebsch_status clebsch_potential_evaluate(clebsch_potential* potential, const clebsch_graph_options* structures,
                                                       const int* atomic_numbers, const clebsch_potential_result* result);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "describe/text_cursor.hpp"
 #include "graph/neighbours.hpp"
 #include "io/elements.hpp"
 #include "io/nequix.hpp"
@@ -63,6 +64,19 @@ struct Potential::Data {
             if (species[atom] < 0)
                 fail("model: " + atom_name(atom, atomic_numbers) + " has atomic number " + std::to_string(z) +
                      ", which the model does not know (it knows " + known_elements() + ")");
+        }
+    }
+
+    /// Closer atoms are a mistake of the structure: directions and forces between them mean nothing.
+    static void check_distances(std::span<const int> atomic_numbers, const Graph& graph) {
+        for (std::size_t e = 0; e < graph.sender.size(); ++e) {
+            const double* r = graph.vectors.data() + 3 * e;
+            const double square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
+            if (square >= least_distance * least_distance) continue;
+            const auto sender = static_cast<std::size_t>(graph.sender[e]), receiver = static_cast<std::size_t>(graph.receiver[e]);
+            fail("model: " + atom_name(std::min(sender, receiver), atomic_numbers) + " and " +
+                 (sender == receiver ? "its image" : atom_name(std::max(sender, receiver), atomic_numbers)) + " are " +
+                 number_text(std::sqrt(square)) + " A apart, expected at least " + number_text(least_distance) + " A");
         }
     }
 
@@ -131,6 +145,7 @@ std::size_t Potential::workspace_bytes(std::int64_t atoms, std::int64_t edges) c
 void Potential::evaluate(std::span<const Structure> structures, std::span<const int> atomic_numbers, const Graph& graph, Energies& result) {
     Data& data = *data_;
     data.check(structures, atomic_numbers, graph);
+    Data::check_distances(atomic_numbers, graph);
     data.find_pieces(graph);
     result.energy.resize(structures.size());
     result.atom_energy.resize(atomic_numbers.size());

@@ -30,6 +30,8 @@ struct StepTime {
     double milliseconds = 0;
 };
 
+constexpr double least_distance = 1e-3;  ///< Angstrom, of two atoms that a potential evaluates
+
 /// A model of any architecture, its program and that of its derivative planned once. Memory grows with the largest call and is kept.
 class Potential final : public ForceField {
  public:

@@ -83,7 +83,8 @@ class Run {
         Energies energies;
         for (std::size_t f = 0; f < frames.size(); ++f) {
             progress_.now("frame " + std::to_string(f + 1) + " of " + std::to_string(frames.size()));
-            const std::vector<double> stress = evaluate(potential, frames[f], f, energies);
+            const std::vector<double> stress =
+                in_frame(arguments_.structure, f, [&] { return evaluate(potential, frames[f], f, energies); });
             if (!arguments_.out.empty()) frames[f] = with_results(std::move(frames[f]), energies, stress);
         }
         if (arguments_.profile) add_profile(potential.time_steps());

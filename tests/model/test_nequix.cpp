@@ -315,7 +315,7 @@ TEST_CASE("pairs beyond the cutoff change nothing") {
     CHECK(deviation(wide.forces, exact.forces) < 1e-11);
 }
 
-TEST_CASE("bad input is an error that names the atom; overlapping atoms stay finite") {
+TEST_CASE("bad input is an error that names the atom: elements, positions, atoms at the same place") {
     Potential& potential = mp1(DType::float32);
     Atoms atoms{{.positions = {0, 0, 0, 1, 0, 0}, .cell = {}, .periodic = {}}, {8, 85}};
     CHECK(message(potential, atoms).find("atom 1 (At) has atomic number 85") != std::string::npos);
@@ -332,8 +332,17 @@ TEST_CASE("bad input is an error that names the atom; overlapping atoms stay fin
     graph.nodes = 3;
     CHECK_THROWS_AS(potential.evaluate(std::span(&atoms.structure, 1), atoms.numbers, graph, result), Error);
     atoms.structure.positions = {0, 0, 0, 0, 0, 0};
+    CHECK(message(potential, atoms).find("atom 0 (O) and atom 1 (H) are 0 A apart, expected at least 0.001 A") != std::string::npos);
+    atoms.structure.positions[3] = 0.0009;
+    CHECK(message(potential, atoms).find("are 0.0009 A apart") != std::string::npos);
+    atoms.structure.positions[3] = 0.0011;
     result = evaluate(potential, atoms);
     CHECK(std::isfinite(result.energy[0]));
     CHECK(std::isfinite(largest(result.forces)));
+    Atoms image{{.positions = {0, 0, 0}, .cell = {5, 0, 0, 0, 5, 0, 0, 0, 5}, .periodic = {true, true, true}}, {8}};
+    graph = build_graph(image.structure, 6.0);
+    graph.vectors[0] = graph.vectors[1] = graph.vectors[2] = 0;
+    CHECK_THROWS_WITH_AS(potential.evaluate(std::span(&image.structure, 1), image.numbers, graph, result),
+                         doctest::Contains("atom 0 (O) and its image are 0 A apart"), Error);
     CHECK_THROWS_AS(Potential::load(data + "missing.nqx"), Error);
 }
