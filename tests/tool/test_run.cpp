@@ -82,7 +82,7 @@ TEST_CASE("run: bad input ends with code 2 and says what was wrong") {
     check_error({"run", "missing.nqx", data + "aspirin.xyz"}, {"missing.nqx"});
     check_error({"run", model, "missing.xyz"}, {"missing.xyz"});
     const TemporaryFile close("1\n\nO 0 0 0\n2\n\nH 0 0 0\nH 0 0 0.0001\n"), stranger("1\n\nO 0 0 0\n1\n\nQq 0 0 0\n");
-    check_error({"run", model, close.path()}, {close.path(), "frame 2", "atom 0 (H) and atom 1 (H) are 0.0001 A apart"});
+    check_error({"run", model, close.path()}, {close.path(), "frame 2", "atom 0 (H) and atom 1 (H) are 1e-04 A apart"});
     check_error({"run", model, stranger.path()}, {stranger.path(), "frame 2", "'Qq' is no chemical element"});
     check_error({"run", model, data + "aspirin.xyz", "--dtype", "float16"}, {"float16"});
     for (const char* device : {"gpu", "cuda:", "cuda:-1", "cuda:x", "cuda1"})
