@@ -334,7 +334,7 @@ TEST_CASE("bad input is an error that names the atom: elements, positions, atoms
     atoms.structure.positions = {0, 0, 0, 0, 0, 0};
     CHECK(message(potential, atoms).find("atom 0 (O) and atom 1 (H) are 0 A apart, expected at least 0.001 A") != std::string::npos);
     atoms.structure.positions[3] = 0.0009;
-    CHECK(message(potential, atoms).find("are 0.0009 A apart") != std::string::npos);
+    CHECK(message(potential, atoms).find("are 9e-04 A apart") != std::string::npos);
     atoms.structure.positions[3] = 0.0011;
     result = evaluate(potential, atoms);
     CHECK(std::isfinite(result.energy[0]));
