@@ -123,7 +123,7 @@ TEST_CASE("neighbour lists equal brute force: open, periodic and mixed boundarie
     std::uniform_real_distribution<double> uniform(-1.0, 1.0);
     for (int pattern = 0; pattern < 8; ++pattern) {
         for (const auto& [edge, cutoff, atoms, reach] :
-             {std::tuple{6.0, 2.5, 30, 7}, {3.0, 4.0, 4, 9}, {1.5, 4.0, 2, 13}, {9.0, 2.0, 40, 7}}) {
+             {std::tuple{6.0, 2.5, 30, 10}, {3.0, 4.0, 4, 10}, {1.5, 4.0, 2, 13}, {9.0, 2.0, 40, 10}}) {
             CAPTURE(pattern);
             Structure structure = random_structure(random, atoms, edge);  // atoms outside the cell too
             for (std::size_t k = 0; k < 3; ++k) {
