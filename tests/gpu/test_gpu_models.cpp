@@ -8,47 +8,11 @@
 #include "gpu/can_run.hpp"
 #include "graph/neighbours.hpp"
 #include "io/json.hpp"
-#include "io/xyz.hpp"
 #include "model/potential.hpp"
+#include "support/atoms.hpp"
 
 using namespace clebsch;
 using namespace clebsch::testing;
-
-namespace {
-
-const std::string data = CLEBSCH_SOURCE_DIR "/examples/data/";
-
-struct Atoms {
-    Structure structure;
-    std::vector<int> numbers;
-};
-
-Atoms read(const std::string& file) {
-    const XyzFrame frame = read_xyz(data + file).back();
-    return {frame.structure, frame.atomic_numbers()};
-}
-
-std::vector<double> flat(const nlohmann::json& rows) {
-    std::vector<double> result;
-    for (const auto& row : rows)
-        for (const double number : row) result.push_back(number);
-    return result;
-}
-
-double largest(const std::vector<double>& values) {
-    double most = 0;
-    for (const double value : values) most = std::max(most, std::abs(value));
-    return most;
-}
-
-double deviation(const std::vector<double>& a, const std::vector<double>& b) {
-    REQUIRE(a.size() == b.size());
-    double most = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) most = std::isfinite(a[i]) ? std::max(most, std::abs(a[i] - b[i])) : INFINITY;
-    return most;
-}
-
-}  // namespace
 
 TEST_CASE("Nequix MP-1 on a GPU gives the authors' energies, forces and stress") {
     if (!can_run_on_gpu()) return;

@@ -13,15 +13,14 @@
 #include "graph/neighbours.hpp"
 #include "io/json.hpp"
 #include "io/nequix.hpp"
-#include "io/xyz.hpp"
 #include "model/nequix.hpp"
 #include "model/potential.hpp"
+#include "support/atoms.hpp"
 
 using namespace clebsch;
+using namespace clebsch::testing;
 
 namespace {
-
-const std::string data = CLEBSCH_SOURCE_DIR "/examples/data/";
 
 Potential& mp1(DType dtype) {
     static Potential single = Potential::load(data + "nequix-mp-1.nqx");
@@ -29,37 +28,7 @@ Potential& mp1(DType dtype) {
     return dtype == DType::float32 ? single : twice;
 }
 
-struct Atoms {
-    Structure structure;
-    std::vector<int> numbers;
-};
-
-Atoms read(const std::string& file) {
-    const XyzFrame frame = read_xyz(data + file).back();  // as ase reads them
-    return {frame.structure, frame.atomic_numbers()};
-}
-
 Energies evaluate(Potential& potential, const Atoms& atoms) { return potential.evaluate(std::span(&atoms.structure, 1), atoms.numbers); }
-
-std::vector<double> flat(const nlohmann::json& rows) {
-    std::vector<double> result;
-    for (const auto& row : rows)
-        for (const double number : row) result.push_back(number);
-    return result;
-}
-
-double largest(const std::vector<double>& values) {
-    double most = 0;
-    for (const double value : values) most = std::max(most, std::abs(value));
-    return most;
-}
-
-double deviation(const std::vector<double>& a, const std::vector<double>& b) {
-    REQUIRE(a.size() == b.size());
-    double most = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) most = std::isfinite(a[i]) ? std::max(most, std::abs(a[i] - b[i])) : INFINITY;
-    return most;
-}
 
 std::vector<double> stress(const Energies& energies, const Structure& structure) {
     std::vector<double> result = energies.virial;
