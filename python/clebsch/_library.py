@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 from pathlib import Path
+from typing import NoReturn
 
 
 class ClebschError(ValueError):
@@ -216,12 +218,27 @@ def _load() -> ctypes.CDLL:
 library = _load()
 
 
+def _taking_addresses(name: str) -> Callable[..., int]:
+    """A function whose pointers are given as numbers, for calls in which making ctypes objects would take longer than the rest."""
+    function = library[name]  # a new object: attributes of the library are kept
+    function.argtypes, function.restype = [c_void_p] * len(_STATUS_FUNCTIONS[name]), c_int
+    return function
+
+
+launch_at, launch_on_stream_at = _taking_addresses("clebsch_launch"), _taking_addresses("clebsch_launch_on_stream")
+
+
 def call(name: str, *arguments: object) -> None:
     """Calls a function that returns a status; raises with the library's message when it is not OK."""
     status = getattr(library, name)(*arguments)
     if status:
-        message = (library.clebsch_last_error() or b"").decode("utf-8", "replace")
-        raise _ERRORS.get(status, ClebschError)(message)
+        raise_for(status)
+
+
+def raise_for(status: int) -> NoReturn:
+    """Raises this thread's last error, which a function returned this status with."""
+    message = (library.clebsch_last_error() or b"").decode("utf-8", "replace")
+    raise _ERRORS.get(status, ClebschError)(message)
 
 
 def call_text(name: str, *arguments: object) -> str:

@@ -1,4 +1,4 @@
-"""Clebsch in PyTorch, on the CPU: operations as functions of tensors and modules with e3nn's arguments and weight order.
+"""Clebsch in PyTorch: operations as functions of tensors and modules with e3nn's arguments and weight order.
 
 Differentiable to any order; whole under `torch.compile(fullgraph=True)`.
 """
@@ -10,6 +10,7 @@ try:
 except ImportError as error:
     raise ImportError("clebsch.torch needs PyTorch 2.4 or newer: pip install torch") from error
 
+from ._launch import check_indices
 from .modules import (
     Convolution,
     ElementwiseTensorProduct,
@@ -32,4 +33,5 @@ __all__ = [
     "SphericalHarmonics",
     "SymmetricContraction",
     "TensorProduct",
+    "check_indices",
 ]

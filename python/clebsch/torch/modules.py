@@ -34,34 +34,48 @@ class Operation(torch.nn.Module):
         self.outputs = tuple(operand.name for operand in description.outputs)
 
     def forward(self, /, rows: Mapping[str, int] | None = None, **tensors: Tensor) -> Any:
+        self._check_names(tensors)
+        arrays = [tensors[name] for name, _ in self.inputs]
+        indices = [tensors[name] for name, _ in self.indices]
+        for i, tensor in enumerate((*arrays, *indices)):
+            if not isinstance(tensor, Tensor) or tensor.dim() == 0:
+                raise _no_rows([name for name, _ in (*self.inputs, *self.indices)][i], tensor)
+        for i, (_, space) in enumerate(self.inputs):
+            if space is None and arrays[i].dim() == 1:
+                arrays[i] = arrays[i][None]
+        results = run(self.text, arrays, indices, self._sizes(rows, tensors))
+        return results[0] if len(results) == 1 else dict(zip(self.outputs, results, strict=True))
+
+    def _check_names(self, tensors: Mapping[str, Tensor]) -> None:
+        """Every name given is known, every known one given."""
+        for names in (self.inputs, self.indices):
+            for name, _ in names:
+                if name not in tensors:
+                    self._check_known(tensors)
+                    raise ClebschError(f"{name!r} is missing; given: {', '.join(tensors) or 'none'}")
+        if len(tensors) != len(self.inputs) + len(self.indices):
+            self._check_known(tensors)
+
+    def _check_known(self, tensors: Mapping[str, Tensor]) -> None:
         known = [name for name, _ in (*self.inputs, *self.indices)]
         for name in tensors:
             if name not in known:
                 raise ClebschError(f"no input or index {name!r}; there are {', '.join(known)}")
-        for name in known:
-            if name not in tensors:
-                raise ClebschError(f"{name!r} is missing; given: {', '.join(tensors) or 'none'}")
-        for name in known:
-            if not isinstance(tensors[name], Tensor):
-                raise TypeError(f"{name}: expected a tensor, got {type(tensors[name]).__name__}")
-            if tensors[name].dim() == 0:
-                raise ClebschError(f"{name}: expected rows, got a single number")
-        sizes = dict(rows or {})
+
+    def _sizes(self, rows: Mapping[str, int] | None, tensors: Mapping[str, Tensor]) -> list[int]:
+        """Rows of every space: as said, else as the first tensor that has them shows."""
+        sizes = {} if rows is None else dict(rows)
         for given in sizes:
             if given not in self.spaces:
                 raise ClebschError(f"rows: no space {given!r}; there are {', '.join(self.spaces) or 'none'}")
-        for name, space in (*self.indices, *self.inputs):
-            if space is not None:
-                sizes.setdefault(space, tensors[name].shape[0])
+        if len(sizes) < len(self.spaces):
+            for name, space in (*self.indices, *self.inputs):
+                if space is not None:
+                    sizes.setdefault(space, tensors[name].shape[0])
         for space in self.spaces:
             if space not in sizes:
                 raise ClebschError(f"rows: the number of rows of space {space!r} follows from no input; give rows={{{space!r}: n}}")
-        arrays = [
-            tensors[name][None] if space is None and tensors[name].dim() == 1 else tensors[name] for name, space in self.inputs
-        ]
-        indices = [tensors[name] for name, _ in self.indices]
-        results = run(self.text, arrays, indices, [sizes[space] for space in self.spaces])
-        return results[0] if len(results) == 1 else dict(zip(self.outputs, results, strict=True))
+        return [sizes[space] for space in self.spaces]
 
     def extra_repr(self) -> str:
         return f"{', '.join(name for name, _ in self.inputs)} -> {', '.join(self.outputs)}"
@@ -76,16 +90,32 @@ class _OnRows(torch.nn.Module):
 
     def _run(self, per_row: Sequence[tuple[str, Tensor, int]], shared: Sequence[Tensor]) -> Tensor:
         """`per_row`: (name, tensor, numbers per row) in the order of the operation's inputs, before the shared ones."""
+        shapes = []
         for name, tensor, dim in per_row:
             if not isinstance(tensor, Tensor):
                 raise TypeError(f"{name}: expected a tensor, got {type(tensor).__name__}")
-            if tensor.dim() == 0 or tensor.shape[-1] != dim:
-                raise ClebschError(f"{name}: expected a last dimension of {dim}, got shape {tuple(tensor.shape)}")
-        leading = _broadcast(per_row)
+            shape = tensor.shape
+            if len(shape) == 0 or shape[-1] != dim:
+                raise ClebschError(f"{name}: expected a last dimension of {dim}, got shape {tuple(shape)}")
+            shapes.append(shape[:-1])
+        leading: tuple[int, ...] = shapes[0]
+        arrays = [tensor for _, tensor, _ in per_row]
+        for shape in shapes[1:]:
+            if shape != leading:
+                leading = _broadcast(per_row)
+                arrays = [tensor.expand(*leading, dim) for _, tensor, dim in per_row]
+                break
+        if len(leading) == 1:
+            return run(self.text, [*arrays, *shared], [], [leading[0]])[0]
         count = math.prod(leading)
-        arrays = [tensor.expand(*leading, dim).reshape(count, dim) for _, tensor, dim in per_row]
-        (out,) = run(self.text, [*arrays, *shared], [], [count])
-        return out.reshape(*leading, self.out_dim)
+        rows = [array.reshape(count, dim) for array, (_, _, dim) in zip(arrays, per_row, strict=True)]
+        return run(self.text, [*rows, *shared], [], [count])[0].reshape(*leading, self.out_dim)
+
+
+def _no_rows(name: str, tensor: Any) -> Exception:
+    if isinstance(tensor, Tensor):
+        return ClebschError(f"{name}: expected rows, got a single number")
+    return TypeError(f"{name}: expected a tensor, got {type(tensor).__name__}")
 
 
 def _broadcast(per_row: Sequence[tuple[str, Tensor, int]]) -> tuple[int, ...]:
@@ -148,9 +178,10 @@ class _Weighted(_OnRows):
             value = getattr(self, name)
             if not math.prod(shape):
                 return value.new_zeros((0,))
-        if tuple(value.shape[value.dim() - len(shape) :]) != shape:
+        leading = value.dim() - len(shape)
+        if leading < 0 or value.shape[leading:] != shape:
             raise ClebschError(f"{name}: expected last dimensions {shape}, got shape {tuple(value.shape)}")
-        return value.reshape(*value.shape[: value.dim() - len(shape)], math.prod(shape))
+        return value if len(shape) == 1 else value.reshape(*value.shape[:leading], math.prod(shape))
 
 
 class TensorProduct(_Weighted):
@@ -448,7 +479,10 @@ class Convolution(torch.nn.Module):
             if weight is None:
                 raise ClebschError("weight: expected one, the module has none inside")
             tensors["weights"] = weight
-        return self.operation(rows={"node": x.shape[0], "edge": sender.shape[0]}, **tensors)
+        for name in ("x", "sender"):
+            if not isinstance(tensors[name], Tensor) or tensors[name].dim() == 0:
+                raise _no_rows(name, tensors[name])
+        return self.operation.forward(rows={"node": x.shape[0], "edge": sender.shape[0]}, **tensors)
 
     def extra_repr(self) -> str:
         return f"{self.irreps_in} x {self.irreps_edge} -> {self.irreps_out}, {self.weight_numel} weights"
