@@ -84,6 +84,12 @@ class Operation(torch.nn.Module):
 class _OnRows(torch.nn.Module):
     """An operation of one row space whose rows are all leading dimensions of its inputs, broadcast."""
 
+    signs = "e3nn-0.5"  #: whose couplings, where there are any
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:
+        _drop_compiled(state_dict, prefix, self.signs)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
     def _adopt(self, description: Description) -> None:
         self.text = description.text
         self.out_dim = description.outputs[0].row_size
@@ -231,10 +237,6 @@ class TensorProduct(_Weighted):
         self.signs = signs
         self._make_mask(self.irreps_out, [ins[2] for ins in instructions if len(ins) < 6 or ins[5] != 0])
 
-    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:
-        _drop_compiled(state_dict, prefix, self.signs)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
         per_row = [("x", x, self.dims[0]), ("y", y, self.dims[1])]
         if not self.has_weights:
@@ -308,10 +310,6 @@ class _Unweighted(_OnRows):
         self.weight_numel, self.signs = 0, signs
         self.register_buffer("weight", torch.Tensor())  # as in e3nn, whose state these modules take
         self.register_buffer("output_mask", torch.ones(self.irreps_out.dim))
-
-    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:
-        _drop_compiled(state_dict, prefix, self.signs)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return self._run([("x", x, self.dims[0]), ("y", y, self.dims[1])], [])
