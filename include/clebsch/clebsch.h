@@ -151,9 +151,12 @@ typedef struct clebsch_plan_options {
     /// NULL or "cpu": this processor. "cuda", "cuda:1": a GPU; preparing then compiles kernels (or finds them in the cache) and needs the
     /// CUDA driver and NVRTC (docs/gpu.md). All arrays of a launch, its indices and its workspace are then in that GPU's memory.
     const char* device;
+    /// On a GPU: 1: every sum has one order, so that two launches give the same bits; sums through indices that are not sorted then take a
+    /// pass of their own (docs/gpu.md has what that costs). 0: such sums differ in their last bits. The processor's always have one order.
+    int deterministic;
 } clebsch_plan_options;
 #define CLEBSCH_PLAN_OPTIONS_DEFAULTS \
-    { sizeof(clebsch_plan_options), CLEBSCH_FLOAT32, NULL, 0, NULL, NULL, NULL }
+    { sizeof(clebsch_plan_options), CLEBSCH_FLOAT32, NULL, 0, NULL, NULL, NULL, 0 }
 
 /// `options` may be NULL: the defaults.
 CLEBSCH_API clebsch_status clebsch_plan_prepare(const clebsch_operation* operation, const clebsch_plan_options* options,
@@ -217,10 +220,10 @@ CLEBSCH_API clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsc
 /// Puts the work of a plan for a GPU on a stream (CUstream, cudaStream_t; NULL: the default one). Does not wait, compile or allocate device
 /// memory, so that it can be captured into a CUDA graph; `parallel` means nothing. Values of indices are checked by the kernels: one
 /// out of range counts as masked (clebsch_plan_index_error). Sums through indices that are not sorted differ in their last bits from launch
-/// to launch. CLEBSCH_INVALID_ARGUMENT for a plan for the processor.
+/// to launch unless the plan is deterministic. CLEBSCH_INVALID_ARGUMENT for a plan for the processor.
 CLEBSCH_API clebsch_status clebsch_launch_on_stream(const clebsch_plan* plan, const clebsch_call* call, void* stream);
-/// Waits for the GPU; `error` becomes 1 if a launch since the last call met an index out of range, else 0. For the processor, which refuses
-/// such a launch, 0.
+/// Waits for the GPU; `error` becomes 1 if a launch since the last call met an index out of range or a sorted one that decreases, else 0.
+/// For the processor, which refuses such a launch, 0.
 CLEBSCH_API clebsch_status clebsch_plan_index_error(const clebsch_plan* plan, int* error);
 /// The slow evaluator in extended precision that defines what an operation means: float64 buffers only, `workspace` and `parallel` unused.
 CLEBSCH_API clebsch_status clebsch_evaluate_reference(const clebsch_operation* operation, const clebsch_call* call);
@@ -273,11 +276,12 @@ typedef struct clebsch_potential_options {
     /// float64) instead of computed, which is faster. 0: computed.
     double table_tolerance;
     /// NULL or "cpu": this processor. "cuda", "cuda:1": a GPU; positions and results stay in the host's memory. The last bits of results
-    /// then differ from call to call.
+    /// then differ from call to call, unless `deterministic` is 1.
     const char* device;
+    int deterministic;  ///< on a GPU, 1: every sum has one order, as in clebsch_plan_options
 } clebsch_potential_options;
 #define CLEBSCH_POTENTIAL_OPTIONS_DEFAULTS \
-    { sizeof(clebsch_potential_options), CLEBSCH_FLOAT32, NULL, 0, 0, NULL }
+    { sizeof(clebsch_potential_options), CLEBSCH_FLOAT32, NULL, 0, 0, NULL, 0 }
 
 /// From a checkpoint: a Nequix .nqx file. `options` may be NULL: the defaults.
 CLEBSCH_API clebsch_status clebsch_potential_load(const char* path, const clebsch_potential_options* options,

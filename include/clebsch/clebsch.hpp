@@ -439,6 +439,7 @@ struct PlanOptions {
     std::string instruction_set = {};                  ///< "": the default one
     std::string kernel = {};                           ///< "", or a kernel family to force, for tests
     std::string device = {};                           ///< "": the processor; "cuda", "cuda:1": a GPU, run by launch()
+    bool deterministic = false;                        ///< on a GPU: every sum has one order (clebsch_plan_options)
 };
 
 struct RunOptions {
@@ -464,11 +465,12 @@ class Plan {
         if (!options.instruction_set.empty()) given.instruction_set = detail::pass(options.instruction_set);
         if (!options.kernel.empty()) given.kernel = detail::pass(options.kernel);
         if (!options.device.empty()) given.device = detail::pass(options.device);
+        given.deterministic = options.deterministic ? 1 : 0;
         handle_ = detail::created(clebsch_plan_destroy,
                                   [&](clebsch_plan** handle) { return clebsch_plan_prepare(operation.handle(), &given, handle); });
     }
     explicit Plan(const Operation& operation, clebsch_dtype dtype = CLEBSCH_FLOAT32)
-        : Plan(operation, PlanOptions{dtype, {}, {}, {}, {}}) {}
+        : Plan(operation, PlanOptions{dtype, {}, {}, {}, {}, false}) {}
 
     /// Which kernels take which paths and why; work and limit of one row of every space for the given peaks (0: not known).
     std::string explain(double copy_gigabytes_per_second = 0, double fma_gigaflops = 0) const {
@@ -501,7 +503,7 @@ class Plan {
     void launch(const clebsch_call& call) const { check(clebsch_launch(handle(), &call)); }
     /// Of a plan for a GPU, whose arrays are in its memory: puts the work on a stream and does not wait.
     void launch(const clebsch_call& call, void* stream) const { check(clebsch_launch_on_stream(handle(), &call, stream)); }
-    /// Waits for the GPU; whether a launch met an index out of range.
+    /// Waits for the GPU; whether a launch met an index out of range, or a sorted one that decreases.
     bool index_error() const {
         int error = 0;
         check(clebsch_plan_index_error(handle(), &error));
@@ -593,6 +595,7 @@ struct PotentialOptions {
     std::string instruction_set = {};       ///< "": the default one
     double skin = 0;          ///< Angstrom: neighbours this far beyond the cutoff are remembered between evaluations; 0: search every time
     std::string device = {};  ///< "": the processor; "cuda", "cuda:1": a GPU
+    bool deterministic = false;  ///< on a GPU: every sum has one order, so that results are the same bits every time
 };
 
 /// In eV and Angstrom.
@@ -613,6 +616,7 @@ class Potential {
         given.skin = options.skin;
         if (!options.instruction_set.empty()) given.instruction_set = detail::pass(options.instruction_set);
         if (!options.device.empty()) given.device = detail::pass(options.device);
+        given.deterministic = options.deterministic ? 1 : 0;
         handle_ = detail::created(clebsch_potential_destroy,
                                   [&](clebsch_potential** handle) { return clebsch_potential_load(detail::pass(path), &given, handle); });
     }

@@ -44,6 +44,7 @@ class PlanOptions(Structure):
         ("instruction_set", c_char_p),
         ("kernel", c_char_p),
         ("device", c_char_p),
+        ("deterministic", c_int),
     ]
 
 
@@ -91,6 +92,7 @@ class PotentialOptions(Structure):
         ("skin", c_double),
         ("table_tolerance", c_double),
         ("device", c_char_p),
+        ("deterministic", c_int),
     ]
 
 

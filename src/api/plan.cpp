@@ -63,9 +63,11 @@ Options plan_options(const clebsch_plan_options& given, std::size_t operands) {
     return options;
 }
 
-/// The GPU that a plan is for; nothing: the processor. Refuses what a GPU has no use for.
+/// The GPU that a plan is for; nothing: the processor, whose sums always have one order. Refuses what a GPU has no use for.
 std::optional<int> gpu_of(const clebsch_plan_options& given, bool polynomial) {
     const std::optional<int> number = given.device == nullptr ? std::nullopt : gpu::parse_device(given.device, "device");
+    if (given.deterministic != 0 && given.deterministic != 1)
+        fail("deterministic: expected 0 or 1, got " + std::to_string(given.deterministic));
     if (number && given.instruction_set != nullptr)
         fail("instruction_set: expected NULL for a plan on a GPU, got '" + std::string(given.instruction_set) + "'");
     if (number && !polynomial && given.kernel != nullptr)
@@ -80,6 +82,7 @@ decltype(clebsch_plan::value) planned(const clebsch_operation& operation, const 
     if (polynomial != nullptr && number) {
         auto options = common_options<gpu::PlanOptions>(given, operands);
         options.device = *number;
+        options.deterministic = given.deterministic != 0;
         if (given.kernel != nullptr) options.schedule = given.kernel;
         return gpu::PolynomialPlan(*polynomial, options);
     }
@@ -88,6 +91,7 @@ decltype(clebsch_plan::value) planned(const clebsch_operation& operation, const 
     if (!number) return ProgramPlan(program, plan_options<ProgramOptions>(given, operands));
     auto options = common_options<gpu::ProgramOptions>(given, operands);
     options.device = *number;
+    options.deterministic = given.deterministic != 0;
     return gpu::ProgramPlan(program, options);
 }
 

@@ -40,6 +40,9 @@ clebsch_status clebsch_potential_load(const char* path, const clebsch_potential_
         chosen.dtype = static_cast<DType>(given.dtype);
         if (given.instruction_set != nullptr) chosen.instruction_set = parse_instruction_set(given.instruction_set);
         if (given.device != nullptr) chosen.gpu = gpu::parse_device(given.device, "device");
+        if (given.deterministic != 0 && given.deterministic != 1)
+            fail("deterministic: expected 0 or 1, got " + std::to_string(given.deterministic));
+        chosen.deterministic = given.deterministic != 0;
         if (!(given.skin >= 0 && std::isfinite(given.skin)))
             fail("skin: expected a finite length of at least 0, got " + number_text(given.skin));
         if (!(given.table_tolerance >= 0 && given.table_tolerance < 1))

@@ -64,9 +64,10 @@ class GeneralEmitter {
     std::vector<KernelArgument> arguments() const {
         std::vector<KernelArgument> list;
         for (int o = 0; o < static_cast<int>(polynomial().operands.size()); ++o) {
-            const bool sums = operand(o).role == Role::output && summed(o);
+            const bool summed_here = operand(o).role == Role::output && summed(o), sums = summed_here && !problem_.ordered;
             list.push_back({sums ? Kind::sums : Kind::data, o});
             list.push_back({sums ? Kind::sums_stride : Kind::stride, o});
+            if (summed_here && problem_.ordered) list.push_back({Kind::parts, o});
         }
         for (int i = 0; i < static_cast<int>(polynomial().indices.size()); ++i)
             for (const Kind kind : {Kind::index, Kind::index_rows, Kind::index_wide}) list.push_back({kind, i});
@@ -143,15 +144,20 @@ class GeneralEmitter {
         const std::int64_t columns = job.reduced ? job.channels : (job.channels + job.lanes - 1) / job.lanes;
         source_.line("const i64 part = unit / " + number(columns) + ";");
         source_.line("const i64 channel = unit % " + number(columns) + (job.reduced ? ";" : " * " + number(job.lanes) + " + lane;"));
-        const std::string chunk = sum == RowSum::own ? "1" : sum == RowSum::run ? number(GeneralSchedule::run_rows) : "a.chunk";
+        const std::string chunk = sum == RowSum::own                        ? "1"
+                                  : sum == RowSum::run && !problem_.ordered ? number(GeneralSchedule::run_rows)
+                                                                            : "a.chunk";
         source_.line("const i64 begin = part * " + chunk + ";");
         source_.line("if (begin >= a.rows || channel >= " + number(job.channels) + ") return;");
         source_.line("const i64 end = begin + " + chunk + " < a.rows ? begin + " + chunk + " : a.rows;");
         for (const int p : job.paths) write_output_letters(p);
         for (int c = 0; c < job.components; ++c) source_.line(type() + " sum_" + std::to_string(c) + " = 0;");
         if (sum == RowSum::run) source_.line("i64 target = -1;");
+        // Sums in a fixed order: what an owner begins or ends with may go on with its neighbours, so it is a part; the rest is complete.
+        if (sum == RowSum::run && problem_.ordered) source_.line("bool is_first = true;");
         source_.line("for (i64 row = begin; row < end; ++row) {");
         std::set<int> chains;
+        if (sum == RowSum::run) chains.insert(chain_of(output));
         for (const int p : job.paths)
             for (const Factor& factor : polynomial().paths[static_cast<std::size_t>(p)].factors)
                 if (const int chain = chain_of(operand(factor.operand)); chain >= 0) chains.insert(chain);
@@ -160,8 +166,19 @@ class GeneralEmitter {
             const std::string at = row_of(output);
             source_.line("if (" + at + " < 0) continue;");
             source_.line("if (" + at + " != target) {");
+            if (problem_.ordered) source_.line("if (" + at + " < target) *a.error = 1;");
             source_.line("if (target >= 0) {");
-            write_flush(job, sum, "target");
+            if (problem_.ordered) {
+                write_lane_sums(job);
+                source_.line("if (is_first) {");
+                write_numbers(job, part_row(job, "2 * part"));
+                source_.line("} else {");
+                write_numbers(job, stored_row(job, "target"));
+                source_.line("}");
+                source_.line("is_first = false;");
+            } else {
+                write_flush(job, sum, "target");
+            }
             source_.line("}");
             source_.line("target = " + at + ";");
             for (int c = 0; c < job.components; ++c) source_.line("sum_" + std::to_string(c) + " = 0;");
@@ -197,24 +214,44 @@ class GeneralEmitter {
         }
     }
 
-    void write_flush(const GeneralJob& job, RowSum sum, const std::string& row) {
+    /// Where a row of numbers goes: its address as an expression, and by which function.
+    struct Destination {
+        std::string row, put;
+    };
+    Destination stored_row(const GeneralJob& job, const std::string& row) const {
+        return {name(Kind::data, job.operand) + " + " + row + " * " + name(Kind::stride, job.operand), "store("};
+    }
+    Destination added_row(const GeneralJob& job, const std::string& row) const {
+        return {name(Kind::sums, job.operand) + " + " + row + " * " + name(Kind::sums_stride, job.operand), "add("};
+    }
+    Destination part_row(const GeneralJob& job, const std::string& part) const {
+        return {name(Kind::parts, job.operand) + " + (" + part + ") * " + number(operand(job.operand).size()), "store("};
+    }
+
+    /// The sums of an owner that is a warp.
+    void write_lane_sums(const GeneralJob& job) {
+        if (!job.reduced) return;
+        for (int c = 0; c < job.components; ++c) source_.line("sum_" + std::to_string(c) + " = warp_sum(sum_" + std::to_string(c) + ");");
+    }
+
+    void write_numbers(const GeneralJob& job, const Destination& to) {
         const Operand& output = operand(job.operand);
         const Segment& segment = output.segments[static_cast<std::size_t>(job.segment)];
         const bool by_channel = output.layout == Layout::mul_ir;
         const std::int64_t channel = by_channel ? segment.components : 1, component = by_channel ? 1 : segment.multiplicity;
-        const bool adds = sum != RowSum::own;
-        if (job.reduced)
-            for (int c = 0; c < job.components; ++c)
-                source_.line("sum_" + std::to_string(c) + " = warp_sum(sum_" + std::to_string(c) + ");");
         if (job.reduced) source_.line("if (lane == 0) {");
-        for (int c = 0; c < job.components; ++c) {
-            const std::string at = name(adds ? Kind::sums : Kind::data, job.operand) + " + " + row + " * " +
-                                   name(adds ? Kind::sums_stride : Kind::stride, job.operand) + " + " +
-                                   number(output.offset(job.segment) + (job.first_component + c) * component) + " + channel * " +
-                                   number(channel);
-            source_.line(std::string(adds ? "add(" : "store(") + at + ", sum_" + std::to_string(c) + ");");
-        }
+        for (int c = 0; c < job.components; ++c)
+            source_.line(to.put + to.row + " + " + number(output.offset(job.segment) + (job.first_component + c) * component) +
+                         " + channel * " + number(channel) + ", sum_" + std::to_string(c) + ");");
         if (job.reduced) source_.line("}");
+    }
+
+    /// An owner's last sums, and those of every row where it owns rows.
+    void write_flush(const GeneralJob& job, RowSum sum, const std::string& row) {
+        write_lane_sums(job);
+        if (sum == RowSum::own) write_numbers(job, stored_row(job, row));
+        else if (!problem_.ordered) write_numbers(job, added_row(job, row));
+        else write_numbers(job, part_row(job, sum == RowSum::run ? "2 * part + (is_first ? 0 : 1)" : "2 * part"));
     }
 
     void write_path(const GeneralJob& job, int p) {

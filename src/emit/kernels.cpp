@@ -1,7 +1,10 @@
 #include "emit/kernels.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "emit/general.hpp"
+#include "emit/order.hpp"
 #include "emit/stream.hpp"
 #include "emit/text.hpp"
 
@@ -18,20 +21,35 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
     const std::size_t operands = problem.polynomial.operands.size();
     kernels.summed.assign(operands, false);
     kernels.needs_sums.assign(operands, false);
+    kernels.has_parts.assign(operands, false);
     if (kernels.stream) {
         kernels.explain = explain(*kernels.stream, problem);
-        for (std::size_t o = 0; o < operands; ++o) kernels.summed[o] = kernels.stream->operands[o].way == StreamWay::scattered;
-        if (kernels.stream->cuts) kernels.stages.push_back({GpuStageKind::stream_cuts, emit_stream_cuts(problem, *kernels.stream)});
+        for (std::size_t o = 0; o < operands; ++o) {
+            kernels.summed[o] = kernels.stream->operands[o].way == StreamWay::scattered;
+            kernels.has_parts[o] = kernels.stream->parts && kernels.stream->operands[o].way == StreamWay::accumulated;
+        }
+        if (kernels.stream->parts) kernels.stages.push_back({GpuStageKind::stream_parts, emit_stream_parts(problem, *kernels.stream)});
+        else if (kernels.stream->cuts) kernels.stages.push_back({GpuStageKind::stream_cuts, emit_stream_cuts(problem, *kernels.stream)});
         kernels.stages.push_back({GpuStageKind::stream, emit_stream(problem, *kernels.stream)});
     } else {
         kernels.general = schedule_general(problem);
         kernels.explain = explain(*kernels.general, problem) + "not the stream schedule: " + why_not + "\n";
         for (std::size_t o = 0; o < operands; ++o)
             kernels.summed[o] = problem.polynomial.operands[o].role == Role::output && kernels.general->sums[o] != RowSum::own;
+        if (problem.ordered) kernels.has_parts = kernels.summed;
+        for (std::size_t o = 0; o < operands; ++o)
+            if (problem.polynomial.operands[o].size() == 0) kernels.has_parts[o] = false;
+        if (std::ranges::find(kernels.has_parts, true) != kernels.has_parts.end())
+            kernels.stages.push_back({GpuStageKind::general_parts, emit_part_targets(problem)});
         if (!kernels.general->jobs.empty()) kernels.stages.push_back({GpuStageKind::general, emit_general(problem, *kernels.general)});
     }
+    for (std::size_t o = 0; o < operands; ++o)
+        if (kernels.has_parts[o])
+            kernels.stages.push_back({GpuStageKind::join, emit_join(problem, static_cast<int>(o)), static_cast<int>(o)});
     for (std::size_t o = 0; o < operands; ++o) {
-        if (!kernels.summed[o] || problem.storage[o] == problem.compute || problem.polynomial.operands[o].size() == 0) continue;
+        if (!kernels.summed[o] || kernels.has_parts[o] || problem.storage[o] == problem.compute ||
+            problem.polynomial.operands[o].size() == 0)
+            continue;
         kernels.needs_sums[o] = true;
         kernels.stages.push_back({GpuStageKind::rounding, emit_rounding(problem, static_cast<int>(o)), static_cast<int>(o)});
     }
@@ -40,8 +58,48 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
 
 std::string full_text(const GpuStage& stage) {
     std::string text(device_preamble());
-    if (stage.kind == GpuStageKind::stream || stage.kind == GpuStageKind::stream_cuts) text += stream_preamble();
+    switch (stage.kind) {
+        case GpuStageKind::general:
+        case GpuStageKind::join:
+        case GpuStageKind::rounding:
+            break;
+        default:
+            text += stream_preamble();
+    }
     return text + "\n" + stage.kernel.text;
+}
+
+GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t stationary_rows) {
+    GpuChunks chunks;
+    chunks.rows = kernels.stream ? stream_chunk(*kernels.stream, rows, stationary_rows) : general_chunk(rows, kernels.general->ordered);
+    chunks.count = (rows + chunks.rows - 1) / chunks.rows;
+    return chunks;
+}
+
+LaunchShape gpu_shape(const GpuKernels& kernels, const GpuStage& stage, std::int64_t rows, const GpuChunks& chunks,
+                      std::int64_t stream_blocks, std::int64_t numbers, std::int64_t row_numbers) {
+    constexpr std::int64_t threads = 256, most_blocks = 65536;
+    const bool undivided = kernels.stream && rows <= StreamSchedule::few_rows;
+    switch (stage.kind) {
+        case GpuStageKind::general:
+            return general_shape(*kernels.general, rows);
+        case GpuStageKind::general_parts:
+        case GpuStageKind::stream_cuts:
+        case GpuStageKind::stream_parts:
+            return {.grid = {undivided ? 0 : (chunks.count + 3) / 4, 1}, .threads = 128};
+        case GpuStageKind::stream: {
+            const std::int64_t teams = kernels.stream->teams;
+            return {.grid = {std::min((chunks.count + teams - 1) / teams, stream_blocks), 1},
+                    .threads = kernels.stream->threads(),
+                    .shared_bytes = kernels.stream->shared_bytes()};
+        }
+        case GpuStageKind::join:
+            return {.grid = {undivided ? 0 : chunks.parts(), std::clamp<std::int64_t>((row_numbers + threads - 1) / threads, 1, 1024)},
+                    .threads = threads};
+        case GpuStageKind::rounding:
+            break;
+    }
+    return {.grid = {std::min<std::int64_t>((numbers + threads - 1) / threads, most_blocks), 1}, .threads = threads};
 }
 
 }  // namespace clebsch

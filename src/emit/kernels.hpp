@@ -11,12 +11,12 @@
 namespace clebsch {
 
 /// What one kernel of the sequence is, hence how it is launched.
-enum class GpuStageKind : std::uint8_t { general, stream_cuts, stream, rounding };
+enum class GpuStageKind : std::uint8_t { general_parts, general, stream_cuts, stream_parts, stream, join, rounding };
 
 struct GpuStage {
     GpuStageKind kind = GpuStageKind::general;
     KernelText kernel;
-    int operand = -1;  ///< rounding: the output
+    int operand = -1;  ///< join, rounding: the output
 };
 
 struct GpuKernels {
@@ -25,12 +25,25 @@ struct GpuKernels {
     std::vector<GpuStage> stages;  ///< in the order they run
     std::vector<bool> summed;      ///< per operand: an output that is added to and has to begin as zero
     std::vector<bool> needs_sums;  ///< of those: stored otherwise than summed, so that the workspace holds the sums
+    std::vector<bool> has_parts;   ///< per operand: an output parts of whose sums are in the workspace
     std::string explain;
 };
 
 /// `schedule`: "" chooses, "stream" and "general" force. Throws Error(unsupported) when the forced one does not take the polynomial,
 /// Error(invalid_argument) for another name.
 GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule = "");
+
+/// Rows of a chunk, and how many parts of sums there are: `rows` of the iteration space, and of the row that stays with a stream kernel.
+struct GpuChunks {
+    std::int64_t rows = 1, count = 0;
+    std::int64_t parts() const { return 2 * count; }
+};
+GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t stationary_rows);
+
+/// Grid and block of a stage for chunks of so many rows. `stream_blocks`: of stream kernels, that the machine takes at once; `numbers`: of
+/// the output that is rounded or joined, in all its rows and in one. An empty grid: there is nothing to do.
+LaunchShape gpu_shape(const GpuKernels& kernels, const GpuStage& stage, std::int64_t rows, const GpuChunks& chunks,
+                      std::int64_t stream_blocks, std::int64_t numbers, std::int64_t row_numbers);
 
 /// The text as the compiler gets it: the skeleton it stands on, then the kernel.
 std::string full_text(const GpuStage& stage);

@@ -55,9 +55,39 @@ class StreamEmitter {
         source_.line("bool cut;");
         source_.line("chunk_begin(row, a.rows, a.chunk, lane, target, &cut);");
         source_.line("if (!cut) return;");
-        source_.line("const i64 before = target_before(row, lane, target), after = target_from(row, a.rows, lane, target);");
+        source_.line("const i64 before = target_before(row, 0, lane, target), after = target_from(row, a.rows, lane, target);");
         source_.line("if (before >= 0) zero_sums(a, before, before + 1, lane);");
         source_.line("if (after >= 0) zero_sums(a, after, after + 1, lane);");
+        source_.line("}");
+        kernel.text = source_.text();
+        return kernel;
+    }
+
+    KernelText emit_parts() {
+        KernelText kernel{.name = "clebsch_stream_parts", .text = {}, .arguments = arguments()};
+        source_.line(
+            "// Whom the first and the last sum of a chunk belong to, if other chunks have parts of it, too; these parts begin as zero.");
+        source_.line("// A warp for every chunk.");
+        write_arguments(source_, problem_, kernel.arguments);
+        write_targets();
+        source_.line("static __device__ __forceinline__ void zero_part(const Arguments& a, i64 part, int lane) {");
+        for (int o = 0; o < operands(); ++o)
+            if (plan(o).way == StreamWay::accumulated)
+                source_.line("for (int i = lane; i < " + number(operand(o).size()) + "; i += 32) " + name(Kind::parts, o) + "[part * " +
+                             number(operand(o).size()) + " + i] = 0;");
+        source_.line("}");
+        source_.line("extern \"C\" __global__ void __launch_bounds__(128) clebsch_stream_parts(const __grid_constant__ Arguments a) {");
+        source_.line("const int lane = threadIdx.x % 32;");
+        source_.line("const auto target_at = [&](i64 row) { return target_of(a, row); };");
+        source_.line("const i64 chunk = static_cast<i64>(blockIdx.x) * 4 + threadIdx.x / 32, first = chunk * a.chunk;");
+        source_.line("if (first >= a.rows) return;");
+        write_chunk_borders("a.chunk");
+        source_.line("if (lane == 0) {");
+        source_.line("a.part_targets[2 * chunk] = first_target;");
+        source_.line("a.part_targets[2 * chunk + 1] = last_target != first_target ? last_target : -1;");
+        source_.line("}");
+        source_.line("if (first_target >= 0) zero_part(a, 2 * chunk, lane);");
+        source_.line("if (last_target >= 0 && last_target != first_target) zero_part(a, 2 * chunk + 1, lane);");
         source_.line("}");
         kernel.text = source_.text();
         return kernel;
@@ -99,7 +129,9 @@ class StreamEmitter {
             list.push_back({sums ? Kind::sums : Kind::data, o});
             list.push_back({sums ? Kind::sums_stride : Kind::stride, o});
             if (plan(o).way == StreamWay::accumulated) list.push_back({Kind::output_rows, o});
+            if (plan(o).way == StreamWay::accumulated && schedule_.parts) list.push_back({Kind::parts, o});
         }
+        if (schedule_.parts) list.push_back({Kind::part_targets, -1});
         for (int i = 0; i < static_cast<int>(polynomial().indices.size()); ++i)
             for (const Kind kind : {Kind::index, Kind::index_rows, Kind::index_wide}) list.push_back({kind, i});
         for (const Kind kind : {Kind::rows, Kind::chunk, Kind::aligned, Kind::error}) list.push_back({kind, -1});
@@ -134,6 +166,7 @@ class StreamEmitter {
         source_.line("struct RowInfo {");
         source_.line("i64 row;");
         if (stationary()) source_.line("i64 target;");
+        if (schedule_.parts) source_.line("i64 part;  // of a receiver whose sums end here");
         for (int o = 0; o < operands(); ++o)
             if (plan(o).way == StreamWay::scattered) source_.line("i64 at_" + number(o) + ";");
         source_.line("int flags;");
@@ -159,6 +192,15 @@ class StreamEmitter {
                              " + row * " + name(Kind::stride, o) + " + i, " + type() + "(0));");
         source_.line("}");
         source_.line("}");
+    }
+
+    /// The rows of the chunk at `first`, and the targets of its sums that other chunks share (-1: none).
+    void write_chunk_borders(const std::string& reach) {
+        source_.line("bool begin_cut, end_cut;");
+        source_.line("const i64 begin = chunk_begin(first, a.rows, " + reach + ", lane, target_at, &begin_cut);");
+        source_.line("const i64 end = chunk_begin(first + a.chunk, a.rows, " + reach + ", lane, target_at, &end_cut);");
+        source_.line("const i64 last_target = end_cut ? target_before(end, begin, lane, target_at) : -1;");
+        source_.line("const i64 first_target = begin_cut ? target_from(begin, end, lane, target_at) : -1;");
     }
 
     void write_producer() {
@@ -191,19 +233,22 @@ class StreamEmitter {
         }
         if (stationary()) {
             source_.line("i64 current = -1;");
-            source_.line("bool adds = false;  // whether the current receiver's sums are one part of several");
+            if (schedule_.parts) source_.line("i64 part = -1;  // that the current receiver's sums are, if others have some, too");
+            else source_.line("bool adds = false;  // whether the current receiver's sums are one part of several");
             source_.line("const auto target_at = [&](i64 row) { return target_of(a, row); };");
         }
         source_.line("for (i64 first = team * a.chunk; first < a.rows; first += teams * a.chunk) {");
         if (stationary()) {
-            const std::string reach = schedule_.cuts ? "a.rows > 4096 ? a.chunk : a.rows" : "a.rows";
-            source_.line("bool begin_cut, end_cut;");
-            source_.line("const i64 begin = chunk_begin(first, a.rows, " + reach + ", lane, target_at, &begin_cut);");
-            source_.line("const i64 end = chunk_begin(first + a.chunk, a.rows, " + reach + ", lane, target_at, &end_cut);");
+            const std::string reach = schedule_.cuts ? "a.rows > " + number(StreamSchedule::few_rows) + " ? a.chunk : a.rows" : "a.rows";
+            write_chunk_borders(reach);
             source_.line("if (begin >= end) continue;");
-            source_.line("i64 previous = target_before(begin, lane, target_at);");
-            source_.line("const i64 last_target = end_cut ? target_before(end, lane, target_at) : -1;");
-            source_.line("const i64 first_target = begin_cut ? target_from(begin, a.rows, lane, target_at) : -1;");
+            source_.line("i64 previous = target_before(begin, 0, lane, target_at);");
+            if (schedule_.parts) {
+                source_.line("const i64 first_part = first / a.chunk * 2;");
+                source_.line("const auto part_of = [&](i64 target) -> i64 {");
+                source_.line("return target == first_target ? first_part : target == last_target ? first_part + 1 : -1;");
+                source_.line("};");
+            }
         } else {
             source_.line("const i64 begin = first, end = first + a.chunk < a.rows ? first + a.chunk : a.rows;");
         }
@@ -238,6 +283,7 @@ class StreamEmitter {
         source_.line("control->info.row = row;");
         source_.line("control->info.flags = " + std::string(stationary() ? "flags" : "0") + ";");
         if (stationary()) source_.line("control->info.target = target;");
+        if (schedule_.parts) source_.line("control->info.part = earlier_part;");
         for (int o = 0; o < operands(); ++o)
             if (plan(o).way == StreamWay::scattered)
                 source_.line("control->info.at_" + number(o) + " = at_" + number(chain_leader(o)) + ";");
@@ -281,7 +327,9 @@ class StreamEmitter {
         if (retires()) source_.line("if (held == " + number(schedule_.stages - schedule_.lag) + ") retire_next();");
         source_.line("Control* control = " + control("stage") + ";");
         if (!retires()) source_.line("barrier_wait(&control->empty, phase);");
-        source_.line("if (lane == 0) control->info.flags = rows_end" + std::string(stationary() ? " | (adds ? sums_add : 0)" : "") + ";");
+        const char* const adds = schedule_.parts ? " | (part >= 0 ? sums_add : 0)" : " | (adds ? sums_add : 0)";
+        source_.line("if (lane == 0) control->info.flags = rows_end" + std::string(stationary() ? adds : "") + ";");
+        if (schedule_.parts) source_.line("if (lane == 0) control->info.part = part;");
         source_.line("__syncwarp();");
         source_.line("if (!alone) barrier_arrive_after_copies(&control->full);");
         source_.line("if (lane == 0) barrier_arrive(&control->full);");
@@ -298,6 +346,7 @@ class StreamEmitter {
         source_.line("const unsigned seen = __ballot_sync(0xffffffffu, inside && target >= 0);");
         source_.line("i64 before = broadcast(target, last_of(seen & below));");
         source_.line("if (!(seen & below)) before = previous;");
+        source_.line("if (inside && target >= 0 && target < before) *a.error = 1;");
         source_.line("unsigned gaps = __ballot_sync(0xffffffffu, inside && target > before + 1);");
         source_.line("while (gaps) {");
         source_.line("const int i = __ffs(gaps) - 1;");
@@ -308,11 +357,17 @@ class StreamEmitter {
         source_.line("if (seen) previous = broadcast(target, last_of(seen));");
         source_.line("i64 earlier = broadcast(target, last_of(left & below));  // of the last row that is not masked");
         source_.line("if (!(left & below)) earlier = current;");
-        source_.line("const bool earlier_adds = left & below ? earlier == first_target || earlier == last_target : adds;");
+        if (schedule_.parts) {
+            source_.line("const i64 earlier_part = left & below ? part_of(earlier) : part;");
+            source_.line("const bool earlier_adds = earlier_part >= 0;");
+        } else {
+            source_.line("const bool earlier_adds = left & below ? earlier == first_target || earlier == last_target : adds;");
+        }
         source_.line("const int flags = target != earlier ? row_starts | (earlier_adds ? sums_add : 0) : 0;");
         source_.line("if (left) {");
         source_.line("const i64 newest = broadcast(target, last_of(left));");
-        source_.line("if (newest != current) adds = newest == first_target || newest == last_target;");
+        if (schedule_.parts) source_.line("if (newest != current) part = part_of(newest);");
+        else source_.line("if (newest != current) adds = newest == first_target || newest == last_target;");
         source_.line("current = newest;");
         source_.line("}");
     }
@@ -414,12 +469,12 @@ class StreamEmitter {
                 source_.line("if (target >= 0) {");
                 if (schedule_.cuts) {
                     source_.line("if (info.flags & sums_add) {");
-                    write_flush(source_, problem_, body, true);
+                    write_flush(source_, problem_, body, schedule_.parts ? StreamSums::part : StreamSums::added);
                     source_.line("} else {");
-                    write_flush(source_, problem_, body, false);
+                    write_flush(source_, problem_, body, StreamSums::stored);
                     source_.line("}");
                 } else {
-                    write_flush(source_, problem_, body, false);
+                    write_flush(source_, problem_, body, StreamSums::stored);
                 }
                 source_.line("}");
             }
@@ -508,6 +563,10 @@ KernelText emit_stream(const GpuProblem& problem, const StreamSchedule& schedule
 
 KernelText emit_stream_cuts(const GpuProblem& problem, const StreamSchedule& schedule) {
     return StreamEmitter(problem, schedule).emit_cuts();
+}
+
+KernelText emit_stream_parts(const GpuProblem& problem, const StreamSchedule& schedule) {
+    return StreamEmitter(problem, schedule).emit_parts();
 }
 
 }  // namespace clebsch

@@ -10,5 +10,7 @@ KernelText emit_stream(const GpuProblem& problem, const StreamSchedule& schedule
 
 /// Run before it when schedule.cuts: sets the output rows to zero to which several blocks will add.
 KernelText emit_stream_cuts(const GpuProblem& problem, const StreamSchedule& schedule);
+/// Instead, when schedule.parts: says whom parts belong to, and sets them to zero.
+KernelText emit_stream_parts(const GpuProblem& problem, const StreamSchedule& schedule);
 
 }  // namespace clebsch

@@ -509,7 +509,13 @@ void write_start(SourceText& source, const GpuProblem& problem, const StreamBody
     }
 }
 
-void write_flush(SourceText& source, const GpuProblem& problem, const StreamBody& body, bool adds) {
+void write_flush(SourceText& source, const GpuProblem& problem, const StreamBody& body, StreamSums way) {
+    const auto row = [&](SegmentName name) {
+        const auto argument = [&](Kind kind) { return "a." + argument_name(problem, {kind, name.operand}); };
+        if (way != StreamSums::part) return argument(Kind::data) + " + target * " + argument(Kind::stride);
+        return argument(Kind::parts) + " + info.part * " +
+               literal(problem.polynomial.operands[static_cast<std::size_t>(name.operand)].size());
+    };
     for (std::size_t s = 0; s < body.shares.size(); ++s) {
         const BodyShare& share = body.shares[s];
         for (const SegmentName name : share.sums) {
@@ -518,10 +524,9 @@ void write_flush(SourceText& source, const GpuProblem& problem, const StreamBody
                 numbers.push_back(times(scale_of(share, name, c), number_name("d", name, c) + suffix(s), problem.compute));
             write_numbers(source, problem,
                           {.name = name,
-                           .base = "a." + argument_name(problem, {Kind::data, name.operand}) + " + target * a." +
-                                   argument_name(problem, {Kind::stride, name.operand}),
+                           .base = row(name),
                            .channel = channel_text(share),
-                           .adds = adds,
+                           .adds = way == StreamSums::added,
                            .guard = use_of(problem, share, name).guard},
                           numbers);
         }

@@ -74,6 +74,12 @@ std::string argument_name(const GpuProblem& problem, const KernelArgument& argum
             return operand() + "_sums";
         case Kind::sums_stride:
             return operand() + "_sums_stride";
+        case Kind::parts:
+            return operand() + "_parts";
+        case Kind::part_targets:
+            return "part_targets";
+        case Kind::part_count:
+            return "part_count";
         case Kind::output_rows:
             return operand() + "_rows";
         case Kind::index:
@@ -105,7 +111,11 @@ void write_arguments(SourceText& source, const GpuProblem& problem, const std::v
                 type = std::string(output ? "" : "const ") + type_name(problem.storage[static_cast<std::size_t>(argument.which)]) + "* ";
                 break;
             }
+            case Kind::part_targets:
+                type = "i64* ";
+                break;
             case Kind::sums:
+            case Kind::parts:
                 type = std::string(type_name(problem.compute)) + "* ";
                 break;
             case Kind::index:

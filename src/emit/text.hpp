@@ -40,5 +40,7 @@ std::string_view device_preamble();
 std::string_view stream_preamble();
 /// Tiles of matrix products (skeletons/matrix.cuh).
 std::string_view matrix_preamble();
+/// Sorting of rows (skeletons/order.cuh).
+std::string_view order_preamble();
 
 }  // namespace clebsch

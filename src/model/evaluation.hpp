@@ -9,6 +9,7 @@
 #include "model/force_field.hpp"
 #include "model/potential.hpp"
 #include "run/call.hpp"
+#include "run/gpu/program_plan.hpp"
 
 namespace clebsch {
 
@@ -35,6 +36,13 @@ class Evaluation {
 
 std::unique_ptr<Evaluation> evaluation_on_cpu(const Model& model, const PotentialOptions& options);
 std::unique_ptr<Evaluation> evaluation_on_gpu(const Model& model, const PotentialOptions& options);
+
+/// What a GPU runs: the gradient, then the sums over atoms.
+struct GpuModelProgram {
+    Program program;
+    gpu::ProgramOptions options;
+};
+std::vector<GpuModelProgram> gpu_programs(const Model& model, const PotentialOptions& options);
 
 /// Rows of a space of the model's weights: shared (""), element or piece.
 std::int64_t rows_of_weights(const Model& model, const std::string& space);

@@ -14,19 +14,12 @@ namespace {
 constexpr std::int64_t alignment = 256;
 std::int64_t up(std::int64_t bytes, std::int64_t unit = alignment) { return (bytes + unit - 1) / unit * unit; }
 
-gpu::ProgramPlan planned(const Program& program, std::vector<DType> dtypes, DType compute, int device) {
-    return gpu::ProgramPlan(program, {.dtypes = std::move(dtypes), .compute = compute, .device = device});
+GpuModelProgram on_gpu(Program program, std::vector<DType> dtypes, DType compute, const PotentialOptions& options) {
+    return {std::move(program),
+            {.dtypes = std::move(dtypes), .compute = compute, .device = options.gpu.value_or(0), .deterministic = options.deterministic}};
 }
 
-gpu::ProgramPlan gradient_of(const Model& model, const PotentialOptions& options) {
-    const Program program = with_gradient(model);
-    return planned(program, gradient_dtypes(program, options.dtype), options.dtype, *options.gpu);
-}
-
-gpu::ProgramPlan totals_of(const PotentialOptions& options) {
-    const Program program = totals();
-    return planned(program, totals_dtypes(program, options.dtype), DType::float64, *options.gpu);
-}
+gpu::ProgramPlan planned(const GpuModelProgram& made) { return gpu::ProgramPlan(made.program, made.options); }
 
 /// Memory of the host that the device reads and writes.
 class HostMemory {
@@ -105,13 +98,13 @@ struct BlockLayout {
 
 class GpuEvaluation final : public Evaluation {
  public:
-    GpuEvaluation(const Model& model, const PotentialOptions& options)
+    GpuEvaluation(const Model& model, const PotentialOptions& options, const std::vector<GpuModelProgram>& programs)
         : dtype_(options.dtype),
           elements_(std::ssize(model.atomic_numbers)),
           pieces_(std::ssize(model.piece_ends)),
           device_(gpu::Device::get(*options.gpu)),
-          gradient_(gradient_of(model, options)),
-          sums_(totals_of(options)),
+          gradient_(planned(programs[0])),
+          sums_(planned(programs[1])),
           gradient_arrays_(gradient_.program(), gradient_.spaces(), gradient_.dtypes()),
           sums_arrays_(sums_.program(), sums_.spaces(), sums_.dtypes()),
           host_inputs_(device_),
@@ -273,8 +266,14 @@ class GpuEvaluation final : public Evaluation {
 
 }  // namespace
 
+std::vector<GpuModelProgram> gpu_programs(const Model& model, const PotentialOptions& options) {
+    const Program gradient = with_gradient(model), sums = totals();
+    return {on_gpu(gradient, gradient_dtypes(gradient, options.dtype), options.dtype, options),
+            on_gpu(sums, totals_dtypes(sums, options.dtype), DType::float64, options)};
+}
+
 std::unique_ptr<Evaluation> evaluation_on_gpu(const Model& model, const PotentialOptions& options) {
-    return std::make_unique<GpuEvaluation>(model, options);
+    return std::make_unique<GpuEvaluation>(model, options, gpu_programs(model, options));
 }
 
 }  // namespace clebsch

@@ -10,6 +10,8 @@
 #include "io/nequix.hpp"
 #include "model/evaluation.hpp"
 #include "model/nequix.hpp"
+#include "run/gpu/prebuild.hpp"
+#include "run/gpu/store.hpp"
 
 namespace clebsch {
 namespace {
@@ -104,20 +106,40 @@ struct Potential::Data {
     std::unique_ptr<Evaluation> evaluation;
 };
 
-Potential::Potential(Model model, const PotentialOptions& options) {
+namespace {
+
+/// The model as it runs.
+Model as_it_runs(Model model, const PotentialOptions& options, std::optional<TableReport>& tables) {
     validate(model);
+    if (!options.table_tolerance) return model;
+    TabulatedModel made = tabulated(model, {.dtype = options.dtype, .tolerance = *options.table_tolerance, .coefficients = 0});
+    tables = made.report;
+    return std::move(made.model);
+}
+
+Model read_model(const std::filesystem::path& path) { return nequix_model(read_nequix(path)); }
+
+}  // namespace
+
+Potential::Potential(Model model, const PotentialOptions& options) {
     std::optional<TableReport> tables;
-    if (options.table_tolerance) {
-        TabulatedModel made = tabulated(model, {.dtype = options.dtype, .tolerance = *options.table_tolerance, .coefficients = 0});
-        model = std::move(made.model);
-        tables = made.report;
-    }
+    model = as_it_runs(std::move(model), options, tables);
     data_ = std::make_unique<Data>(std::move(model), options);
     data_->tables = tables;
 }
 
 Potential Potential::load(const std::filesystem::path& path, const PotentialOptions& options) {
-    return Potential(nequix_model(read_nequix(path)), options);
+    std::filesystem::path kernels = path;
+    kernels += ".kernels";
+    std::error_code error;
+    if (options.gpu && std::filesystem::is_directory(kernels, error)) gpu::add_prebuilt_folder(kernels);
+    return Potential(read_model(path), options);
+}
+
+void prebuild(gpu::PrebuiltFolder& folder, const std::filesystem::path& path, const PotentialOptions& options) {
+    std::optional<TableReport> tables;
+    for (const GpuModelProgram& program : gpu_programs(as_it_runs(read_model(path), options, tables), options))
+        folder.add(program.program, program.options);
 }
 
 Potential::~Potential() = default;

@@ -11,6 +11,10 @@
 #include "model/tables.hpp"
 #include "run/program_plan.hpp"
 
+namespace clebsch::gpu {
+class PrebuiltFolder;
+}
+
 namespace clebsch {
 
 struct PotentialOptions {
@@ -20,9 +24,13 @@ struct PotentialOptions {
     /// Radial networks are read from tables of this tolerance (TableOptions; 0: its default) instead of computed.
     std::optional<double> table_tolerance = {};
     std::optional<std::int64_t> keep_bytes = {};  ///< ProgramOptions::keep_bytes; default: its own
-    /// The number of the GPU that computes; absent: the processor does. On a GPU the last bits differ from call to call.
+    /// The number of the GPU that computes; absent: the processor does. On a GPU the last bits differ from call to call,
     std::optional<int> gpu = {};
+    bool deterministic = false;  ///< unless every sum is to have one order
 };
+
+/// Compiles the kernels that a potential with these options would load, for machines without the compiler. Throws Error.
+void prebuild(gpu::PrebuiltFolder& folder, const std::filesystem::path& path, const PotentialOptions& options);
 
 /// What one step of a model's programs took.
 struct StepTime {
@@ -36,7 +44,8 @@ constexpr double least_distance = 1e-3;  ///< Angstrom, of two atoms that a pote
 class Potential final : public ForceField {
  public:
     explicit Potential(Model model, const PotentialOptions& options = {});
-    /// From a checkpoint: a Nequix .nqx file. Throws Error naming the file.
+    /// From a checkpoint: a Nequix .nqx file. Throws Error naming the file. On a GPU, kernels in a folder beside it, FILE.kernels, are used
+    /// (prebuild).
     static Potential load(const std::filesystem::path& path, const PotentialOptions& options = {});
     ~Potential() override;
     Potential(Potential&&) noexcept;

@@ -21,16 +21,9 @@ bool is_empty(const Path& path) {
     return std::ranges::any_of(path.extents, [](const auto& extent) { return extent.second == 0; });
 }
 
-std::int64_t chunk_of(RowSum sum, std::int64_t rows) {
-    switch (sum) {
-        case RowSum::own:
-            return 1;
-        case RowSum::run:
-            return GeneralSchedule::run_rows;
-        case RowSum::single:
-            break;
-    }
-    return general_chunk(rows);
+std::int64_t chunk_of(RowSum sum, std::int64_t rows, bool ordered) {
+    if (sum == RowSum::own) return 1;
+    return sum == RowSum::run && !ordered ? GeneralSchedule::run_rows : general_chunk(rows, ordered);
 }
 
 }  // namespace
@@ -48,6 +41,7 @@ std::vector<std::vector<CoefficientEntry>> entries_by_component(const Polynomial
 GeneralSchedule schedule_general(const GpuProblem& problem) {
     const Polynomial& polynomial = problem.polynomial;
     GeneralSchedule schedule;
+    schedule.ordered = problem.ordered;
     for (const Operand& operand : polynomial.operands) {
         schedule.sums.push_back(operand.role == Role::input || operand.rows.kind == Addressing::Kind::each ? RowSum::own
                                 : operand.rows.kind == Addressing::Kind::shared                            ? RowSum::single
@@ -70,7 +64,8 @@ GeneralSchedule schedule_general(const GpuProblem& problem) {
                 const auto entries = entries_by_component(polynomial, path);
                 for (std::size_t c = 0; c < entries.size(); ++c) terms[c] += entries[c].size();
             }
-            if (job.paths.empty() && schedule.sums[o] != RowSum::own) continue;
+            if (job.paths.empty() && schedule.sums[o] != RowSum::own && !schedule.ordered)
+                continue;  // zero from the start, unless parts are added
             job.reduced = segment.multiplicity < 32 && contracted >= 32;
             while (!job.reduced && job.lanes < GeneralSchedule::threads && job.lanes < segment.multiplicity) job.lanes *= 2;
             if (job.reduced) job.lanes = 32;
@@ -91,15 +86,16 @@ GeneralSchedule schedule_general(const GpuProblem& problem) {
     return schedule;
 }
 
-std::int64_t general_chunk(std::int64_t rows) {
+std::int64_t general_chunk(std::int64_t rows, bool ordered) {
     constexpr std::int64_t owners = 1024;
-    return std::max<std::int64_t>(1, up(rows, owners));
+    const std::int64_t least = ordered ? GeneralSchedule::run_rows : 1;  // every chunk leaves parts to be added
+    return std::max(least, up(rows, owners));
 }
 
 LaunchShape general_shape(const GeneralSchedule& schedule, std::int64_t rows) {
     LaunchShape shape{.grid = {0, static_cast<std::int64_t>(schedule.jobs.size())}, .threads = GeneralSchedule::threads};
     for (const GeneralJob& job : schedule.jobs) {
-        const std::int64_t parts = up(rows, chunk_of(schedule.sums[static_cast<std::size_t>(job.operand)], rows));
+        const std::int64_t parts = up(rows, chunk_of(schedule.sums[static_cast<std::size_t>(job.operand)], rows, schedule.ordered));
         const std::int64_t columns = job.reduced ? job.channels : up(job.channels, job.lanes);
         shape.grid[0] = std::max(shape.grid[0], up(parts * columns, GeneralSchedule::threads / job.lanes));
     }
@@ -116,6 +112,7 @@ std::string explain(const GeneralSchedule& schedule, const GpuProblem& problem) 
         const Operand& operand = problem.polynomial.operands[o];
         if (operand.role != Role::output) continue;
         const char* way = schedule.sums[o] == RowSum::own   ? "stored by its owner"
+                          : schedule.ordered                ? "summed over chunks of rows, whose parts are then added in their order"
                           : schedule.sums[o] == RowSum::run ? "summed over runs of equal rows, then added atomically"
                                                             : "summed over chunks of rows, then added atomically";
         text += "output '" + operand.name + "': " + way + "\n";

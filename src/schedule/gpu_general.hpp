@@ -1,6 +1,7 @@
 #pragma once
 // The GPU schedule that takes every polynomial: each number of an output has one owner, a thread or a warp, that walks rows and contracted
-// letters. Owners of summed rows flush by atomic addition when the row changes, so sorted and unsorted indices take the same code.
+// letters. Owners of summed rows flush by atomic addition when the row changes, so sorted and unsorted indices take the same code; sums in
+// a fixed order (GpuProblem::ordered) are kept as parts instead where an owner's rows begin and end.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,12 +33,14 @@ struct GeneralSchedule {
     static constexpr int most_terms = 192;  ///< written out in a job; longer paths loop over a table
     std::vector<GeneralJob> jobs;
     std::vector<RowSum> sums;  ///< of every operand (own for inputs)
+    bool ordered = false;      ///< sums have a fixed order
 };
 
 GeneralSchedule schedule_general(const GpuProblem& problem);
 
-/// Rows that an owner of a `single` output walks, so that the machine is filled and few atomic additions remain.
-std::int64_t general_chunk(std::int64_t rows);
+/// Rows that an owner of a `single` output walks, so that the machine is filled and few atomic additions remain; of a `run` output, too,
+/// where sums have a fixed order.
+std::int64_t general_chunk(std::int64_t rows, bool ordered);
 /// Throws Error(unsupported) when the grid would be too large.
 LaunchShape general_shape(const GeneralSchedule& schedule, std::int64_t rows);
 

@@ -23,23 +23,29 @@ struct GpuProblem {
     int team_warps = 0;  ///< for measurements: one block per multiprocessor with so many consumer warps on each scheduler; 0: chosen
     bool fixed_registers = false;  ///< all warps of a stream kernel have the same number of registers
     int consumers = 0;             ///< for measurements: stream kernels with so many consumer warps a team; 0: chosen
+    /// Sums have one order, so that two runs give the same bits. All sums are then through one chain of sorted indices, or into one row
+    /// (schedule/gpu_order).
+    bool ordered = false;
 };
 
 /// One 8-byte word of a kernel's arguments. `which`: the operand or index it belongs to.
 struct KernelArgument {
     enum class Kind : std::uint8_t {
-        data,         ///< address of an operand
-        stride,       ///< elements from row to row of an operand
-        sums,         ///< where an output is summed in the compute type: the operand itself if it is stored so, else the workspace
-        sums_stride,  ///< elements from row to row there
-        index,        ///< address of an index array
-        index_rows,   ///< rows of the space an index leads to
-        index_wide,   ///< whether an index is stored as int64 (else int32)
-        rows,         ///< rows of the iteration space
-        output_rows,  ///< rows of an output operand
-        chunk,        ///< rows that one thread sums of outputs with one row
-        aligned,      ///< bit o: rows of operand o start at multiples of 16 bytes
-        error,        ///< a flag in device memory: set when an index is out of range
+        data,          ///< address of an operand
+        stride,        ///< elements from row to row of an operand
+        sums,          ///< where an output is summed in the compute type: the operand itself if it is stored so, else the workspace
+        sums_stride,   ///< elements from row to row there
+        index,         ///< address of an index array
+        index_rows,    ///< rows of the space an index leads to
+        index_wide,    ///< whether an index is stored as int64 (else int32)
+        rows,          ///< rows of the iteration space
+        parts,         ///< parts of an output's sums in the workspace, in the compute type: rows 2 c and 2 c + 1 are of chunk c
+        part_targets,  ///< which row of the output each part belongs to; -1: none
+        part_count,    ///< how many parts there are: two for every chunk
+        output_rows,   ///< rows of an output operand
+        chunk,         ///< rows that one owner of sums walks
+        aligned,       ///< bit o: rows of operand o start at multiples of 16 bytes
+        error,         ///< a flag in device memory: set when an index is out of range
     };
     Kind kind = Kind::data;
     int which = -1;

@@ -66,8 +66,11 @@ bool has_channels(const Polynomial& polynomial, int operand) {
     return false;
 }
 
-/// The sorted chain of indices whose row stays: the one that most numbers go through.
-std::vector<std::string> stationary_chain(const Polynomial& polynomial) {
+/// The sorted chain of indices whose row stays: the one that most numbers go through; for sums in a fixed order theirs.
+std::vector<std::string> stationary_chain(const GpuProblem& problem) {
+    const Polynomial& polynomial = problem.polynomial;
+    for (const Operand& operand : polynomial.operands)
+        if (problem.ordered && operand.role == Role::output && operand.rows.kind == Addressing::Kind::indexed) return operand.rows.via;
     std::map<std::vector<std::string>, std::int64_t> sizes;
     for (const Operand& operand : polynomial.operands)
         if (operand.rows.kind == Addressing::Kind::indexed && polynomial.is_sorted(operand)) sizes[operand.rows.via] += operand.size() + 1;
@@ -119,6 +122,8 @@ bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::strin
             if (operand.rows.kind == Addressing::Kind::each) result.way = channels ? StreamWay::stored : StreamWay::reduced;
             else if (!channels) return why_not = "output '" + operand.name + "' is summed over rows and channels", false;
             else result.way = stationary ? StreamWay::accumulated : StreamWay::scattered;
+            if (problem.ordered && result.way == StreamWay::scattered)
+                return why_not = "sums of output '" + operand.name + "' would have no fixed order", false;
             for (const auto& [segment, with_channels] : segments)
                 if (with_channels != channels)
                     return why_not = "output '" + operand.name + "' has segments with and without channels", false;
@@ -411,7 +416,7 @@ std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::st
                          " to " + std::to_string(most_channels),
                std::nullopt;
     if (!choose_axes(polynomial, schedule.axes, why_not)) return std::nullopt;
-    schedule.stationary = stationary_chain(polynomial);
+    schedule.stationary = stationary_chain(problem);
     if (!choose_ways(problem, schedule, why_not)) return std::nullopt;
     for (std::size_t o = 0; o < schedule.operands.size(); ++o)  // as costs are to be predicted; choose_handed looks closer
         schedule.operands[o].handed = schedule.operands[o].way == StreamWay::stored || schedule.operands[o].way == StreamWay::scattered;
@@ -447,8 +452,10 @@ std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::st
             without_channels += polynomial.operands[o].size();
     constexpr std::int64_t affordable = 24;  // registers
     best->reloads = without_channels > affordable;
+    // 16-bit numbers cannot be added atomically in the precision of the sums.
     for (std::size_t o = 0; o < best->operands.size(); ++o)
-        if (best->operands[o].way == StreamWay::accumulated && problem.storage[o] != problem.compute) best->cuts = false;
+        if (best->operands[o].way == StreamWay::accumulated && (problem.ordered || problem.storage[o] != problem.compute))
+            best->parts = true;
     why_not.clear();
     return best;
 }
@@ -488,6 +495,7 @@ std::string explain(const StreamSchedule& schedule, const GpuProblem& problem) {
     for (const std::string& index : schedule.stationary) chain += (chain.empty() ? "" : ", ") + index;
     text += schedule.stationary.empty() ? "every row for itself" : "the row through " + chain + " stays in registers";
     text += ", " + std::to_string(schedule.live_numbers) + " registers of numbers live through the loop\n";
+    if (schedule.parts) text += "sums of a receiver with very many rows are added in the order of the rows\n";
     for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
         const char* way = "";
         switch (schedule.operands[o].way) {

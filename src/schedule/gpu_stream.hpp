@@ -39,7 +39,8 @@ struct StreamShare {
 };
 
 struct StreamSchedule {
-    int channels = 0;                             ///< largest number of any path
+    static constexpr std::int64_t few_rows = 4096;  ///< of so few no receiver is divided
+    int channels = 0;                               ///< largest number of any path
     std::vector<std::array<int, 3>> axes;         ///< of every path: the factor on the axis of the first, second and third irrep; -1: none
     std::vector<std::vector<StreamShare>> warps;  ///< of a team: what each consumer does with every row
     std::vector<StreamOperand> operands;
@@ -60,7 +61,8 @@ struct StreamSchedule {
     std::vector<double> instructions;  ///< of every warp, predicted for a row
     bool reloads = false;              ///< numbers without channels are read again for every segment on the first axis
     bool pinned = false;               ///< warp w of every team runs on scheduler w % 4
-    bool cuts = false;                 ///< a receiver with very many rows may be divided among blocks and added atomically
+    bool cuts = false;                 ///< a receiver with very many rows may be divided among blocks, whose sums are added atomically
+    bool parts = false;                ///< those sums lie in the workspace instead, and are added in their order
 
     /// Bytes from the start of a team's shared memory to where warps turn outputs.
     int turn_offset(int number_bytes) const { return team_bytes - turn_numbers * consumer_warps() * number_bytes; }

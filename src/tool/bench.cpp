@@ -220,6 +220,7 @@ int run_on_gpu(const Arguments& arguments) {
                                 .blocks = arguments.blocks,
                                 .team_warps = arguments.team_warps,
                                 .consumers = arguments.consumers,
+                                .deterministic = arguments.machine.deterministic,
                                 .json = arguments.json});
 }
 
@@ -264,6 +265,7 @@ void add_bench(CLI::App& app, int& status) {
         })
         ->capture_default_str();
     command->add_option("--device", arguments->device, "cpu or cuda")->capture_default_str();
+    command->add_flag("--deterministic", arguments->machine.deterministic, "cuda: every sum in one order (same bits every time, slower)");
     command->add_option("--blocks", arguments->blocks, "cuda: blocks of a stream kernel per multiprocessor (default: chosen)")
         ->check(CLI::Range(1, 8));
     command

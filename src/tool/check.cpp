@@ -179,7 +179,8 @@ class Check {
                 const std::string where = gpu_ ? arguments_.machine.device : to_text(isa);
                 progress_.now(pass.title + " on " + where);
                 Arrays arrays = arrays_of(dtype, pass.description, topology_);
-                Workload workload(pass.description, topology_, arrays, {.isa = isa, .gpu = gpu_});
+                Workload workload(pass.description, topology_, arrays,
+                                  {.isa = isa, .gpu = gpu_, .deterministic = arguments_.machine.deterministic});
                 workload.run({});
                 double error = 0;
                 for (const auto& [name, numbers] : outputs_of(workload)) {
@@ -317,7 +318,9 @@ class Check {
         add("same bits", pass, "float32, 1, 2, 3, 5 threads, " + std::to_string(workload.rows()) + " rows", equal ? 0 : 1, 0);
     }
 
-    WorkloadOptions options() const { return {.isa = arguments_.machine.isa(), .family = {}, .gpu = gpu_}; }
+    WorkloadOptions options() const {
+        return {.isa = arguments_.machine.isa(), .family = {}, .gpu = gpu_, .deterministic = arguments_.machine.deterministic};
+    }
 
     const Arguments& arguments_;
     std::optional<int> gpu_;

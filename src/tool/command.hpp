@@ -21,5 +21,6 @@ void add_bench(CLI::App& app, int& status);
 void add_demo(CLI::App& app, int& status);
 void add_md(CLI::App& app, int& status);
 void add_relax(CLI::App& app, int& status);
+void add_prebuild(CLI::App& app, int& status);
 
 }  // namespace clebsch::tool

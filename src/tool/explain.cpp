@@ -205,7 +205,8 @@ int run(const Arguments& arguments) {
     Progress progress;
     progress.now("deriving");
     const Request request = read_request(arguments.operation);
-    if (!arguments.target.empty()) return explain_gpu(request, arguments.target, arguments.machine.type(), arguments.source);
+    if (!arguments.target.empty())
+        return explain_gpu(request, arguments.target, arguments.machine.type(), arguments.machine.deterministic, arguments.source);
     if (arguments.print_text && !arguments.json) {
         std::fputs(text_of(request.description).c_str(), stdout);
         return exit_done;
@@ -272,6 +273,7 @@ void add_explain(CLI::App& app, int& status) {
     add_machine_options(*command, arguments->machine, true);
     add_model_options(*command, arguments->model_options);
     command->add_option("--target", arguments->target, "How it would run on a GPU: sm_80, sm_90, sm_100, sm_120 (no GPU is needed)");
+    command->add_flag("--deterministic", arguments->machine.deterministic, "With --target: sums in a fixed order");
     command->add_flag("--source", arguments->source, "With --target: the kernels as CUDA C++");
     command->add_option("--svg", arguments->svg, "Write a picture of the program to this file: what is fused, and what is kept in between");
     command->add_flag("--json", arguments->json, "For machines");

@@ -19,8 +19,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
 }
 
 PotentialOptions potential_options(const MachineOptions& machine, const ModelOptions& model) {
-    PotentialOptions options{
-        .dtype = machine.type(), .threads = machine.threads, .instruction_set = machine.isa(), .table_tolerance = {}, .gpu = machine.gpu()};
+    PotentialOptions options{.dtype = machine.type(),
+                             .threads = machine.threads,
+                             .instruction_set = machine.isa(),
+                             .table_tolerance = {},
+                             .gpu = machine.gpu(),
+                             .deterministic = machine.deterministic};
     if (model.tables) options.table_tolerance = model.table_tolerance;
     if (model.keep_megabytes) options.keep_bytes = *model.keep_megabytes * 1'000'000;
     return options;

@@ -143,6 +143,7 @@ class GpuBench {
             const gpu::PolynomialPlan plan(polynomial, {.dtypes = std::vector<DType>(polynomial.operands.size(), options_.dtype),
                                                         .schedule = options_.schedule,
                                                         .device = options_.device,
+                                                        .deterministic = options_.deterministic,
                                                         .blocks = options_.blocks,
                                                         .team_warps = options_.team_warps,
                                                         .consumers = options_.consumers});

@@ -21,7 +21,7 @@ struct GpuBenchOptions {
     double seconds = 1;
     std::string schedule;
     int device = 0, blocks = 0, team_warps = 0, consumers = 0;
-    bool json = false;
+    bool deterministic = false, json = false;
 };
 
 /// Prints the report; programs and what has no polynomial are named as left out. Returns an exit code.

@@ -5,31 +5,40 @@
 #include "base/error.hpp"
 #include "run/gpu/compiler.hpp"
 #include "run/gpu/plan.hpp"
+#include "schedule/gpu_order.hpp"
 #include "tool/command.hpp"
 
 namespace clebsch::tool {
 
-int explain_gpu(const Request& request, const std::string& target, DType dtype, bool source) {
+int explain_gpu(const Request& request, const std::string& target, DType dtype, bool deterministic, bool source) {
     const auto* polynomial = std::get_if<Polynomial>(&request.description);
-    if (polynomial == nullptr) throw Error(ErrorKind::unsupported, request.title + " is a program; only polynomials run on a GPU so far");
-    GpuProblem problem = gpu::gpu_problem(*polynomial, std::vector<DType>(polynomial->operands.size(), dtype), dtype, gpu_target(target));
+    if (polynomial == nullptr)
+        throw Error(ErrorKind::unsupported, request.title + " is a program: clebsch explain --target takes polynomials");
     const gpu::CompilerStatus compiler = gpu::compiler_status();
-    std::string text;
-    gpu::gpu_kernels_for(problem, "", [&](const GpuKernels& kernels) {
-        text = request.title + " on " + problem.target.name() + ", " + to_text(dtype) + "\n" + kernels.explain;
-        for (const GpuStage& stage : kernels.stages) {
-            text += "kernel " + stage.kernel.name;
-            if (compiler.found) {
-                const gpu::KernelResources resources =
-                    gpu::resources_of(gpu::compile(full_text(stage), stage.kernel.name, problem.target).log);
-                if (resources.registers > 0)  // a compiler that has seen the text before may say nothing
-                    text += ": " + std::to_string(resources.registers) + " registers, " + std::to_string(resources.spill_bytes) +
-                            " bytes spilled";
+    const std::vector<OrderedPass> passes = gpu_passes(*polynomial, deterministic);
+    std::string text = request.title + " on " + gpu_target(target).name() + ", " + to_text(dtype) + "\n";
+    if (deterministic) text += explain_passes(passes.size());
+    for (const OrderedPass& pass : passes) {
+        GpuProblem problem = gpu::gpu_problem(pass.polynomial, std::vector<DType>(pass.operands.size(), dtype), dtype, gpu_target(target));
+        problem.ordered = deterministic;
+        std::string own;
+        gpu::gpu_kernels_for(problem, "", [&](const GpuKernels& kernels) {
+            own = (deterministic ? explain(pass, size_of(dtype)) : "") + kernels.explain;
+            for (const GpuStage& stage : kernels.stages) {
+                own += "kernel " + stage.kernel.name;
+                if (compiler.found) {
+                    const gpu::KernelResources resources =
+                        gpu::resources_of(gpu::compile(full_text(stage), stage.kernel.name, problem.target).log);
+                    if (resources.registers > 0)  // a compiler that has seen the text before may say nothing
+                        own += ": " + std::to_string(resources.registers) + " registers, " + std::to_string(resources.spill_bytes) +
+                               " bytes spilled";
+                }
+                own += "\n";
+                if (source) own += stage.kernel.text + "\n";
             }
-            text += "\n";
-            if (source) text += stage.kernel.text + "\n";
-        }
-    });
+        });
+        text += own;
+    }
     if (!compiler.found) text += "registers: " + compiler.text + "\n";
     std::fputs(text.c_str(), stdout);
     return exit_done;

@@ -8,12 +8,16 @@
 namespace clebsch::tool {
 namespace {
 
-std::variant<gpu::PolynomialPlan, gpu::ProgramPlan> planned(const std::variant<Polynomial, Program>& description, DType dtype, int device) {
+std::variant<gpu::PolynomialPlan, gpu::ProgramPlan> planned(const std::variant<Polynomial, Program>& description, DType dtype, int device,
+                                                            bool deterministic) {
     if (const auto* polynomial = std::get_if<Polynomial>(&description))
-        return gpu::PolynomialPlan(*polynomial, {.dtypes = std::vector<DType>(polynomial->operands.size(), dtype), .device = device});
+        return gpu::PolynomialPlan(
+            *polynomial,
+            {.dtypes = std::vector<DType>(polynomial->operands.size(), dtype), .device = device, .deterministic = deterministic});
     const auto& program = std::get<Program>(description);
-    return gpu::ProgramPlan(program,
-                            {.dtypes = std::vector<DType>(program.inputs.size() + program.outputs.size(), dtype), .device = device});
+    return gpu::ProgramPlan(program, {.dtypes = std::vector<DType>(program.inputs.size() + program.outputs.size(), dtype),
+                                      .device = device,
+                                      .deterministic = deterministic});
 }
 
 gpu::Memory copied(const gpu::Device& device, const void* data, std::size_t bytes) {
@@ -25,8 +29,8 @@ gpu::Memory copied(const gpu::Device& device, const void* data, std::size_t byte
 
 }  // namespace
 
-GpuWorkload::GpuWorkload(const std::variant<Polynomial, Program>& description, DType dtype, int device)
-    : plan_(planned(description, dtype, device)) {}
+GpuWorkload::GpuWorkload(const std::variant<Polynomial, Program>& description, DType dtype, int device, bool deterministic)
+    : plan_(planned(description, dtype, device, deterministic)) {}
 
 void GpuWorkload::run(const Call& call, std::span<const Role> roles) const {
     const gpu::Device& device = std::visit([](const auto& plan) -> const gpu::Device& { return plan.device(); }, plan_);
@@ -59,7 +63,7 @@ void GpuWorkload::run(const Call& call, std::span<const Role> roles) const {
         [&](const auto& plan) {
             const gpu::Memory workspace(device, std::max<std::size_t>(plan.workspace_bytes(call.rows), 16));
             plan.launch({.buffers = buffers, .indices = indices, .rows = call.rows}, {workspace.data(), workspace.bytes()}, nullptr);
-            if (plan.index_error()) fail("an index is out of range");
+            if (plan.index_error()) fail("an index is out of range, or a sorted one decreases");
         },
         plan_);
     for (std::size_t i = 0; i < buffers.size(); ++i)

@@ -13,7 +13,7 @@ namespace clebsch::tool {
 class GpuWorkload {
  public:
     /// All arrays in one dtype, which is that of the arithmetic.
-    GpuWorkload(const std::variant<Polynomial, Program>& description, DType dtype, int device);
+    GpuWorkload(const std::variant<Polynomial, Program>& description, DType dtype, int device, bool deterministic);
 
     /// A call with arrays of the host. `roles`: of its buffers.
     void run(const Call& call, std::span<const Role> roles) const;

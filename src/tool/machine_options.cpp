@@ -61,6 +61,8 @@ void add_machine_options(CLI::App& command, MachineOptions& options, bool dtype,
 
 void add_device_option(CLI::App& command, MachineOptions& options) {
     command.add_option("--device", options.device, "cpu, cuda or cuda:NUMBER")->capture_default_str();
+    command.add_flag("--deterministic", options.deterministic,
+                     "On a GPU: every sum in one order, so that results are the same bits every time (slower)");
 }
 
 Threads::Threads(int threads)

@@ -29,6 +29,7 @@ struct MachineOptions {
     std::string dtype = "float32";
     std::int64_t copy_megabytes = 0;  ///< 0: larger than the last-level cache
     std::string device = "cpu";
+    bool deterministic = false;  ///< on a GPU; the processor always is
 
     DType type() const;  ///< throws Error unless float32 or float64
     std::optional<InstructionSet> isa() const;
@@ -38,7 +39,7 @@ struct MachineOptions {
 };
 /// `dtype`, `peaks`: whether the command has a choice of dtype, and measures peaks.
 void add_machine_options(CLI::App& command, MachineOptions& options, bool dtype, bool peaks = true);
-/// --device: cpu, cuda or cuda:NUMBER.
+/// --device: cpu, cuda or cuda:NUMBER; --deterministic.
 void add_device_option(CLI::App& command, MachineOptions& options);
 
 /// The pool that a subcommand runs on: the default one, or one of its own with as many threads as asked for.

@@ -85,6 +85,7 @@ int main(int argc, char** argv) {
         add_bench(app, status);
         add_md(app, status);
         add_relax(app, status);
+        add_prebuild(app, status);
         add_demo(app, status);
         for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
             command->parse_complete_callback(check_environment);

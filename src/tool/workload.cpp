@@ -63,7 +63,7 @@ class Demand {
 
 std::variant<PolynomialPlan, ProgramPlan, GpuWorkload> make_plan(const Description& description, DType dtype,
                                                                  const WorkloadOptions& options) {
-    if (options.gpu) return GpuWorkload(description, dtype, *options.gpu);
+    if (options.gpu) return GpuWorkload(description, dtype, *options.gpu, options.deterministic);
     const std::size_t arguments = arguments_of(description).size();
     if (const auto* polynomial = std::get_if<Polynomial>(&description)) {
         PlanOptions plan;

@@ -115,6 +115,7 @@ struct WorkloadOptions {
     std::optional<InstructionSet> isa = {};
     std::string family = {};
     std::optional<int> gpu = {};  ///< runs there, the two above mean nothing
+    bool deterministic = false;   ///< there
 };
 
 class Workload {

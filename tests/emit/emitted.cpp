@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -12,10 +13,12 @@
 #include "base/file.hpp"
 #include "describe/harmonics_chain.hpp"
 #include "emit/matrix.hpp"
+#include "emit/order.hpp"
 #include "emit/tape.hpp"
 #include "emit/text.hpp"
 #include "run/call.hpp"
 #include "schedule/gpu_matrix.hpp"
+#include "schedule/gpu_order.hpp"
 #include "schedule/gpu_program.hpp"
 #include "schedule/program_groups.hpp"
 
@@ -54,11 +57,12 @@ struct Prepared {
     GpuKernels kernels;
 };
 
-Prepared prepare(const Polynomial& polynomial, const std::string& schedule) {
+Prepared prepare(const Polynomial& polynomial, const std::string& schedule, bool ordered = false) {
     GpuProblem problem{.polynomial = polynomial,
                        .storage = std::vector<GpuNumber>(polynomial.operands.size(), GpuNumber::float64),
                        .compute = GpuNumber::float64,
-                       .target = gpu_target("sm_90")};
+                       .target = gpu_target("sm_90"),
+                       .ordered = ordered};
     GpuKernels kernels = gpu_kernels(problem, schedule);
     return {std::move(problem), std::move(kernels)};
 }
@@ -84,7 +88,7 @@ class HostKernels {
         const std::string text = (folder_.path / "kernels.cpp").string(), library = (folder_.path / "kernels.so").string(),
                           log = (folder_.path / "log").string();
         write_file(text, read_file(fs::path(CLEBSCH_SOURCE_DIR) / "tests/emit/host_device.hpp") + portable(device_preamble()) +
-                             portable(stream_preamble()) + portable(matrix_preamble()) + text_);
+                             portable(stream_preamble()) + portable(matrix_preamble()) + portable(order_preamble()) + text_);
         if (std::system(("c++ -std=c++17 -O0 -w -shared -fPIC -o " + library + " " + text + " > " + log + " 2>&1").c_str()) != 0)
             fail("the host compiler refused emitted kernels:\n" + read_file(log).substr(0, 4000));
         handle_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -129,6 +133,12 @@ class Runner {
             std::fill_n(arrays_[o], static_cast<std::size_t>(rows_of(rows_, polynomial().space_of(operand)) * operand.size()),
                         prepared_.kernels.summed[o] || rows == 0 ? 0.0 : NAN);
         }
+        chunks_ = gpu_chunks(prepared_.kernels, rows, 1);
+        if (prepared_.kernels.stream) chunks_ = {.rows = 32, .count = (rows + 31) / 32};  // many borders between chunks
+        part_targets_.assign(static_cast<std::size_t>(chunks_.parts()), 1 << 20);
+        for (std::size_t o = 0; o < arrays_.size(); ++o)
+            parts_.emplace_back(
+                prepared_.kernels.has_parts[o] ? static_cast<std::size_t>(chunks_.parts() * polynomial().operands[o].size()) : 0, NAN);
         for (const GpuStage& stage : prepared_.kernels.stages) run(host, first++, stage, rows);
     }
 
@@ -139,28 +149,24 @@ class Runner {
     const Rows& rows_;
     bool aligned_;
     unsigned error_ = 0;
+    GpuChunks chunks_;
+    std::vector<std::vector<double>> parts_;  // of every operand
+    std::vector<std::int64_t> part_targets_;
 
     const Polynomial& polynomial() const { return prepared_.problem.polynomial; }
 
     void run(const HostKernels& host, int kernel, const GpuStage& stage, std::int64_t rows) {
         if (rows == 0) return;
-        LaunchShape shape;
-        std::int64_t chunk = general_chunk(rows);
-        if (stage.kind == GpuStageKind::general) {
-            shape = general_shape(*prepared_.kernels.general, rows);
-        } else {
-            chunk = 32;  // many borders between chunks
-            const std::int64_t chunks = (rows + chunk - 1) / chunk;
-            shape = {.grid = {stage.kind == GpuStageKind::stream ? std::min<std::int64_t>(chunks, 2) : (chunks + 3) / 4, 1},
-                     .threads = stage.kind == GpuStageKind::stream ? prepared_.kernels.stream->threads() : 128};
-            if (stage.kind == GpuStageKind::stream_cuts && rows <= 4096) return;
-        }
+        const std::int64_t numbers = stage.operand < 0 ? 0 : polynomial().operands[static_cast<std::size_t>(stage.operand)].size();
+        constexpr std::int64_t blocks = 2;
+        const LaunchShape shape = gpu_shape(prepared_.kernels, stage, rows, chunks_, blocks, numbers, numbers);
+        if (shape.grid[0] == 0) return;
         std::vector<std::uint64_t> words;
-        for (const KernelArgument& argument : stage.kernel.arguments) words.push_back(word(argument, rows, chunk));
+        for (const KernelArgument& argument : stage.kernel.arguments) words.push_back(word(argument, rows));
         host.run(kernel, words, shape);
     }
 
-    std::uint64_t word(const KernelArgument& argument, std::int64_t rows, std::int64_t chunk) {
+    std::uint64_t word(const KernelArgument& argument, std::int64_t rows) {
         using Kind = KernelArgument::Kind;
         const auto which = static_cast<std::size_t>(argument.which);
         const auto index = [&]() -> const std::vector<std::int64_t>& { return indices_.at(polynomial().indices[which].name); };
@@ -181,14 +187,100 @@ class Runner {
                 return 1;
             case Kind::rows:
                 return static_cast<std::uint64_t>(rows);
+            case Kind::parts:
+                return reinterpret_cast<std::uintptr_t>(parts_[which].data());
+            case Kind::part_targets:
+                return reinterpret_cast<std::uintptr_t>(part_targets_.data());
+            case Kind::part_count:
+                return static_cast<std::uint64_t>(chunks_.parts());
             case Kind::chunk:
-                return static_cast<std::uint64_t>(chunk);
+                return static_cast<std::uint64_t>(chunks_.rows);
             case Kind::aligned:
                 return aligned_ ? ~std::uint64_t{0} : 0;
             case Kind::error:
                 return reinterpret_cast<std::uintptr_t>(&error_);
         }
         return 0;
+    }
+};
+
+/// A polynomial's passes with sums in a fixed order, or the one pass without.
+class PassRunner {
+ public:
+    PassRunner(const EmittedCase& one, HostKernels& host) : one_(one) {
+        passes_ = gpu_passes(one.polynomial, one.ordered);
+        for (const OrderedPass& pass : passes_) {
+            prepared_.push_back(prepare(pass.polynomial, one.schedule, one.ordered));
+            first_stage_.push_back(-1);
+            for (const GpuStage& stage : prepared_.back().kernels.stages) {
+                const int number = host.add(stage.kernel);
+                if (first_stage_.back() < 0) first_stage_.back() = number;
+            }
+            first_order_.push_back(-1);
+            if (pass.order.empty()) continue;
+            first_order_.back() = host.add(emit_order_targets(static_cast<int>(pass.order.size())));
+            for (const char* step : {"count", "scan", "place"}) host.add(emit_order_step(step));
+        }
+    }
+
+    /// `arrays`: of the polynomial's operands.
+    void run(const HostKernels& host, const std::vector<double*>& arrays) {
+        for (std::size_t p = 0; p < passes_.size(); ++p) {
+            Indices indices = one_.inputs.indices;
+            if (!passes_[p].order.empty()) order(host, p, indices);
+            std::vector<double*> own;
+            for (const int o : passes_[p].operands) own.push_back(arrays[static_cast<std::size_t>(o)]);
+            Runner(prepared_[p], own, indices, one_.inputs.rows, one_.aligned).run(host, first_stage_[p]);
+        }
+    }
+
+ private:
+    const EmittedCase& one_;
+    std::vector<OrderedPass> passes_;
+    std::vector<Prepared> prepared_;
+    std::vector<int> first_stage_, first_order_;
+
+    void order(const HostKernels& host, std::size_t p, Indices& indices) {
+        const OrderedPass& pass = passes_[p];
+        const std::int64_t rows = one_.inputs.rows.at(pass.polynomial.rows);
+        const auto count = static_cast<std::size_t>(rows);
+        std::array<std::vector<std::int64_t>, 4> arrays;  // targets and rows, twice
+        for (auto& array : arrays) array.resize(count + 1);
+        const std::int64_t blocks = (rows + order_tile - 1) / order_tile;
+        std::vector<std::int64_t> counts(static_cast<std::size_t>(256 * (blocks + 1)));
+        unsigned error = 0;
+        std::vector<std::uint64_t> words;
+        std::int64_t masked = 0;
+        for (const std::string& name : pass.order) {
+            masked = one_.inputs.rows.at(one_.polynomial.indices[static_cast<std::size_t>(one_.polynomial.find_index(name))].to);
+            words.insert(words.end(),
+                         {reinterpret_cast<std::uintptr_t>(one_.inputs.indices.at(name).data()), static_cast<std::uint64_t>(masked), 1});
+        }
+        const auto pointer = [](std::vector<std::int64_t>& array) { return reinterpret_cast<std::uintptr_t>(array.data()); };
+        words.insert(words.end(),
+                     {static_cast<std::uint64_t>(rows), reinterpret_cast<std::uintptr_t>(&error), pointer(arrays[0]), pointer(arrays[1])});
+        if (rows > 0) {
+            host.run(first_order_[p], words, {.grid = {2, 1}, .threads = order_threads});
+            for (int digit = 0; digit < 2; ++digit) {  // more than needed for few targets
+                const std::size_t from = digit == 0 ? 0 : 2;
+                words = {pointer(arrays[from]),
+                         pointer(arrays[from + 1]),
+                         pointer(arrays[2 - from]),
+                         pointer(arrays[3 - from]),
+                         pointer(counts),
+                         static_cast<std::uint64_t>(rows),
+                         static_cast<std::uint64_t>(blocks),
+                         static_cast<std::uint64_t>(8 * digit),
+                         static_cast<std::uint64_t>(masked),
+                         digit == 1 ? std::uint64_t{1} : std::uint64_t{0}};
+                for (int step = 1; step <= 3; ++step)
+                    host.run(first_order_[p] + step, words, {.grid = {step == 2 ? 256 : blocks, 1}, .threads = order_threads});
+            }
+        }
+        for (std::size_t a = 0; a < 2; ++a) arrays[a].resize(count);
+        const std::size_t made = pass.polynomial.indices.size() - 2;
+        indices[pass.polynomial.indices[made].name] = arrays[1];
+        indices[pass.polynomial.indices[made + 1].name] = arrays[0];
     }
 };
 
@@ -332,16 +424,8 @@ bool has_host_compiler() {
 
 std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector<EmittedCase>& cases) {
     HostKernels host;
-    std::vector<Prepared> prepared;
-    std::vector<int> first;
-    for (const EmittedCase& one : cases) {
-        prepared.push_back(prepare(one.polynomial, one.schedule));
-        first.push_back(-1);
-        for (const GpuStage& stage : prepared.back().kernels.stages) {
-            const int number = host.add(stage.kernel);
-            if (first.back() < 0) first.back() = number;
-        }
-    }
+    std::vector<PassRunner> runners;
+    for (const EmittedCase& one : cases) runners.emplace_back(one, host);
     host.compile();
     std::vector<std::map<std::string, ReferenceArray>> results;
     for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -357,7 +441,7 @@ std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector
         }
         pointers.reserve(arrays.size());
         for (std::vector<double>& array : arrays) pointers.push_back(array.data());
-        Runner(prepared[i], pointers, cases[i].inputs.indices, cases[i].inputs.rows, cases[i].aligned).run(host, first[i]);
+        runners[i].run(host, pointers);
         std::map<std::string, ReferenceArray>& outputs = results.emplace_back();
         for (std::size_t o = 0; o < arrays.size(); ++o)
             if (polynomial.operands[o].role == Role::output)

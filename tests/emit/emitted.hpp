@@ -20,6 +20,7 @@ struct EmittedCase {
     ReferenceInputs inputs;
     std::string schedule;
     bool aligned = false;  ///< whether rows count as aligned, so that the copy engine takes them
+    bool ordered = false;  ///< whether sums have a fixed order, in passes as gpu::PolynomialPlan runs them
 };
 std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector<EmittedCase>& cases);
 

@@ -137,6 +137,7 @@ static unsigned __ballot_sync(unsigned, bool yes) {
     return bits;
 }
 static int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
+static int __popc(unsigned bits) { return __builtin_popcount(bits); }
 static int __clz(int bits) { return bits == 0 ? 32 : __builtin_clz(static_cast<unsigned>(bits)); }
 
 template <class T, class S>

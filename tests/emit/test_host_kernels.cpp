@@ -7,6 +7,7 @@
 #include "describe/operations/linear.hpp"
 #include "describe/text.hpp"
 #include "emit/emitted.hpp"
+#include "schedule/gpu_order.hpp"
 #include "support/channelwise.hpp"
 #include "support/coverage.hpp"
 #include "support/network_layers.hpp"
@@ -76,6 +77,58 @@ TEST_CASE("stream kernels of convolutions and products give the reference's numb
     }
     CHECK(cases.size() == 12);
     MESSAGE(coverage.to_text());
+    compare(cases);
+}
+
+TEST_CASE("sums in a fixed order: random polynomials, convolutions and their derivatives give the reference's numbers") {
+    if (!has_host_compiler()) return;
+    constexpr std::uint64_t seed = 66'240;
+    MESSAGE("seed " << seed);
+    std::vector<EmittedCase> cases;
+    Coverage coverage;
+    for (std::uint64_t i = 0; i < 24; ++i) {
+        random::Engine engine(seed + i);
+        random::Limits limits;
+        const bool any = i % 2 == 0;  // else channel-wise, on the stream schedule where it takes them
+        limits.work = any ? 6'000 : 4e5;
+        limits.path_work = 1'000;
+        limits.rows = any ? 40 : 70;
+        const int order = static_cast<int>(i / 2 % 3);
+        const Polynomial polynomial =
+            random::gradients(any ? random::polynomial(engine, limits) : random::channelwise(engine, 32, 1), order);
+        cases.push_back({polynomial, random::inputs(engine, polynomial, limits), "", i % 4 == 1, true});
+        coverage.add(polynomial);
+        coverage.add(cases.back().inputs);
+        for (const OrderedPass& pass : ordered_passes(polynomial))
+            coverage.count("pass", pass.order.empty() ? "rows as they come" : "rows in another order");
+    }
+    MESSAGE(coverage.to_text());
+    compare(cases);
+}
+
+TEST_CASE("sums in a fixed order: a receiver with thousands of rows is divided, masked rows and whole masked chunks among them") {
+    if (!has_host_compiler()) return;
+    std::vector<EmittedCase> cases;
+    for (int order = 0; order < 2; ++order)
+        for (const char* schedule : {"", "general"}) {
+            random::Engine engine(4);
+            const Polynomial polynomial = random::gradients(convolution(Irreps("4x0e"), Irreps("1x0e+1x1o"), Irreps("0e+1o")), order);
+            ReferenceInputs inputs;
+            constexpr std::int64_t edges = 4500, nodes = 40;
+            inputs.rows = {{"edge", edges}, {"node", nodes}};
+            for (std::int64_t e = 0; e < edges; ++e) {
+                const bool masked = e % 11 == 3 || (e > 1000 && e < 1100) || (e > 2040 && e < 2110);
+                inputs.indices["receiver"].push_back(masked ? -1 : e < 500 ? e / 50 : e < 2070 ? 15 : e < 4300 ? 17 : 18 + (e - 4300) / 17);
+                inputs.indices["sender"].push_back(e % 13 == 5 || (e > 3000 && e < 3080) ? -1
+                                                                                         : static_cast<std::int64_t>(engine() % nodes));
+            }
+            std::normal_distribution<double> normal;
+            for (const Operand& operand : polynomial.operands)
+                if (operand.role == Role::input)
+                    for (std::int64_t i = 0; i < (polynomial.space_of(operand) == "edge" ? edges : nodes) * operand.size(); ++i)
+                        inputs.arrays[operand.name].push_back(normal(engine));
+            cases.push_back({polynomial, inputs, schedule, true, true});
+        }
     compare(cases);
 }
 

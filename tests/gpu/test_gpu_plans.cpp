@@ -46,8 +46,9 @@ TEST_CASE("random polynomials and their derivatives run on the GPU as the refere
         const gpu::PolynomialPlan plan(polynomial, {.dtypes = std::vector<DType>(polynomial.operands.size(), dtype), .compute = dtype});
         coverage.count("schedule", plan.schedule());
         const ReferenceInputs stored = rounded_inputs(polynomial, inputs, plan.dtypes());
-        const double error = error_against(run_gpu(plan, stored, i % 4, i % 3, i % 2 == 0 ? IndexType::int64 : IndexType::int32),
-                                           evaluate(polynomial, stored));
+        const double error = error_against(
+            run_gpu(plan, stored, {.index_type = i % 2 == 0 ? IndexType::int64 : IndexType::int32, .padding = i % 4, .offset = i % 3}),
+            evaluate(polynomial, stored));
         if (error > (wide ? 1e-11 : 2e-5)) FAIL_CHECK("error " << error << " in\n" << to_text(polynomial) << plan.explain());
         CHECK_FALSE(plan.index_error());
     }
@@ -73,7 +74,8 @@ TEST_CASE("random channel-wise convolutions and products take the stream schedul
         const gpu::PolynomialPlan plan(polynomial, {.dtypes = std::vector<DType>(polynomial.operands.size(), dtype), .compute = dtype});
         coverage.count("schedule", plan.schedule() + std::string(" order ") + std::to_string(order));
         const ReferenceInputs stored = rounded_inputs(polynomial, inputs, plan.dtypes());
-        const double error = error_against(run_gpu(plan, stored, i % 5 == 4 ? 3 : 0, i % 7 == 6 ? 1 : 0), evaluate(polynomial, stored));
+        const double error = error_against(run_gpu(plan, stored, {.padding = i % 5 == 4 ? 3 : 0, .offset = i % 7 == 6 ? 1 : 0}),
+                                           evaluate(polynomial, stored));
         if (error > (wide ? 1e-12 : 3e-6)) FAIL_CHECK("error " << error << " in\n" << to_text(polynomial) << plan.explain());
     }
     MESSAGE(coverage.to_text());

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -26,7 +28,7 @@ bool contains(const std::string& text, const std::string& words) { return text.f
 TEST_CASE("help exists for the program and every subcommand, with an example") {
     const ProgramResult all = run_program({"--help"});
     CHECK(all.exit_code == 0);
-    for (const std::string command : {"irreps", "info", "graph", "run", "explain", "check", "bench", "md", "relax", "demo"}) {
+    for (const std::string command : {"irreps", "info", "graph", "run", "explain", "check", "bench", "md", "relax", "prebuild", "demo"}) {
         CAPTURE(command);
         CHECK(contains(all.out, command));
         const ProgramResult help = run_program({command, "--help"});
@@ -306,4 +308,27 @@ TEST_CASE("demo: every pass of a small molecule is checked against the reference
     CHECK(result["microseconds_per_atom_step"].get<double>() > 0);
     CHECK(contains(picture.content(), "</svg>"));
     CHECK(contains(plot.content(), "Temperature"));
+}
+
+TEST_CASE("prebuild fills a folder of kernels once, or names the compiler that is missing") {
+    std::string folder = (std::filesystem::temp_directory_path() / "clebsch-prebuild-XXXXXX").string();
+    REQUIRE(::mkdtemp(folder.data()) != nullptr);
+    const std::vector<std::string> arguments = {"prebuild", "nequip-lips", "--arch", "sm_90", "--passes", "forward", "--output", folder};
+    const ProgramResult first = run_program(arguments);
+    if (first.exit_code == 0) {
+        std::vector<std::string> again = arguments;
+        const nlohmann::json report = json_of(again);
+        const nlohmann::json& row = report.at("prebuilt").at(0);
+        CHECK(row.at("what") == "nequip-lips");
+        CHECK(row.at("kernels") > 0);
+        CHECK(row.at("compiled") == 0);
+    } else {
+        CHECK(first.exit_code == 2);
+        CHECK(first.err.find("NVRTC") != std::string::npos);
+    }
+    check_error({"prebuild", "nequip-lips", "--arch", "sm_20", "--output", folder}, {"sm_20"});
+    check_error({"prebuild", "nequip-lips", "--arch", "sm_90", "--passes", "backwards", "--output", folder},
+                {"backwards", "forward,backward,double"});
+    check_error({"prebuild", "no-such-problem", "--arch", "sm_90", "--output", folder}, {"no-such-problem"});
+    std::filesystem::remove_all(folder);
 }

@@ -156,11 +156,12 @@ template <int N, class T> static __device__ __forceinline__ T lane_sums(T (&valu
     return sum;
 }
 
-// The last row before `row` whose index is not masked leads to ...; -1: there is none. `target(row)` is the lookup. By a whole warp.
-template <class Target> static __device__ __forceinline__ i64 target_before(i64 row, int lane, Target target) {
-    for (i64 end = row; end > 0; end -= 32) {
+// The last row from `begin` to before `row` whose index is not masked leads to ...; -1: there is none. `target(row)` is the lookup. By a
+// whole warp.
+template <class Target> static __device__ __forceinline__ i64 target_before(i64 row, i64 begin, int lane, Target target) {
+    for (i64 end = row; end > begin; end -= 32) {
         const i64 at = end - 1 - lane;
-        const i64 found = at >= 0 ? target(at) : -1;
+        const i64 found = at >= begin ? target(at) : -1;
         const unsigned valid = __ballot_sync(0xffffffffu, found >= 0);
         if (valid) return __shfl_sync(0xffffffffu, found, __ffs(valid) - 1);
     }

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "base/error.hpp"
 #include "base/version.hpp"
+#include "emit/text.hpp"
 #include "run/gpu/compiler.hpp"
 #include "run/gpu/store.hpp"
 
@@ -31,43 +34,63 @@ std::shared_ptr<Slot> slot_of(const Device& device, const KernelSource& source) 
     return slot;
 }
 
-std::string machine_code(const Device& device, const KernelSource& source) {
-    const KernelStore store = default_store();
-    const Hash key =
-        hash_text(std::string("clebsch ") + version() + "\n" + device.target().name() + "\n" + compiler_identity() + "\n" + source.text);
-    if (const std::optional<std::string> kept = store.read(key)) return *kept;
-    ++compiled;
-    std::string cubin = compile(source.text, source.name, device.target()).cubin;
-    store.write(key, cubin);
-    return cubin;
-}
-
 std::shared_ptr<const Module> load(const Device& device, const KernelSource& source) {
     const std::shared_ptr<Slot> slot = slot_of(device, source);
-    std::call_once(slot->once, [&] { slot->module = std::make_shared<const Module>(device, machine_code(device, source), source.name); });
+    std::call_once(slot->once,
+                   [&] { slot->module = std::make_shared<const Module>(device, machine_code(device.target(), source), source.name); });
     return slot->module;
 }
 
 }  // namespace
 
-std::vector<std::shared_ptr<const Module>> load_kernels(const Device& device, const std::vector<KernelSource>& sources) {
-    std::vector<std::shared_ptr<const Module>> modules(sources.size());
-    std::vector<std::exception_ptr> errors(sources.size());
+KernelSource source_of(const KernelText& kernel, std::string_view preamble) {
+    return {kernel.name, std::string(device_preamble()) + std::string(preamble) + "\n" + kernel.text};
+}
+
+Hash prebuilt_key(const GpuTarget& target, const KernelSource& source) {
+    return hash_text(std::string("clebsch ") + version() + ", prebuilt\n" + target.name() + "\n" + source.text);
+}
+
+std::string machine_code(const GpuTarget& target, const KernelSource& source) {
+    for (const std::filesystem::path& folder : prebuilt_folders())
+        if (const std::optional<std::string> kept = KernelStore(folder).read(prebuilt_key(target, source))) return *kept;
+    const CompilerStatus compiler = compiler_status();
+    if (!compiler.found)
+        throw Error(ErrorKind::not_found, compiler.text + "\nNor is kernel " + source.name + " for " + target.name() +
+                                              " in a folder of prebuilt ones (clebsch prebuild): " + prebuilt_text());
+    const KernelStore store = default_store();
+    const Hash key =
+        hash_text(std::string("clebsch ") + version() + "\n" + target.name() + "\n" + compiler_identity() + "\n" + source.text);
+    if (const std::optional<std::string> kept = store.read(key)) return *kept;
+    ++compiled;
+    std::string cubin = compile(source.text, source.name, target).cubin;
+    store.write(key, cubin);
+    return cubin;
+}
+
+void side_by_side(std::size_t count, const std::function<void(std::size_t)>& work) {
+    std::vector<std::exception_ptr> errors(count);
     std::atomic<std::size_t> next{0};
-    const auto work = [&] {
-        for (std::size_t i = next++; i < sources.size(); i = next++) {
+    const auto walk = [&] {
+        for (std::size_t i = next++; i < count; i = next++) {
             try {
-                modules[i] = load(device, sources[i]);
+                work(i);
             } catch (...) { errors[i] = std::current_exception(); }
         }
     };
-    const std::size_t most = std::min<std::size_t>({sources.size(), std::max<std::size_t>(1, std::thread::hardware_concurrency()), 16});
-    std::vector<std::thread> threads;
-    for (std::size_t t = 1; t < most; ++t) threads.emplace_back(work);
-    work();
-    for (std::thread& thread : threads) thread.join();
+    constexpr std::size_t most_threads = 16;
+    const std::size_t threads = std::min({count, std::max<std::size_t>(1, std::thread::hardware_concurrency()), most_threads});
+    std::vector<std::thread> others;
+    for (std::size_t t = 1; t < threads; ++t) others.emplace_back(walk);
+    walk();
+    for (std::thread& thread : others) thread.join();
     for (const std::exception_ptr& error : errors)
         if (error) std::rethrow_exception(error);
+}
+
+std::vector<std::shared_ptr<const Module>> load_kernels(const Device& device, const std::vector<KernelSource>& sources) {
+    std::vector<std::shared_ptr<const Module>> modules(sources.size());
+    side_by_side(sources.size(), [&](std::size_t i) { modules[i] = load(device, sources[i]); });
     return modules;
 }
 

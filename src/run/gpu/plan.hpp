@@ -22,6 +22,9 @@ struct PlanOptions {
     std::optional<DType> compute = {};  ///< float32 or float64; default: float64 if every operand is stored so, else float32
     std::string schedule = {};          ///< "": chosen; "stream", "general"
     int device = 0;
+    /// Every sum in one order, so that two launches give the same bits (schedule/gpu_order): sums through indices that are not sorted take
+    /// a pass of their own over the rows in the order of these indices, which is found in every launch.
+    bool deterministic = false;
     int blocks = 0, team_warps = 0, consumers = 0;  ///< for measurements (GpuProblem); 0: chosen
 };
 
@@ -40,7 +43,8 @@ class PolynomialPlan {
     DType compute() const;
     const Device& device() const;
 
-    /// Device memory that a launch over these rows needs: sums of outputs that are stored otherwise than they are summed.
+    /// Device memory that a launch over these rows needs: sums of outputs that are stored otherwise than they are summed, parts of sums
+    /// that several blocks share, the order of rows.
     std::size_t workspace_bytes(std::span<const std::int64_t> rows) const;
 
     /// Puts the work on the stream: all buffers, indices and the workspace (256-byte aligned) are in this device's memory. Outputs are
@@ -49,12 +53,13 @@ class PolynomialPlan {
     /// masked, and index_error() tells afterwards.
     void launch(const Call& call, Workspace workspace, Stream stream) const;
 
-    /// Waits for the device; whether a launch since the last call met an index out of range.
+    /// Waits for the device; whether a launch since the last call met an index out of range, or a sorted one that decreases (what belongs
+    /// to such rows is then not defined).
     bool index_error() const;
 
     Work work(std::span<const std::int64_t> rows) const;
     std::string explain() const;
-    /// "stream" or "general".
+    /// "stream" or "general"; "stream and general" where passes differ.
     const char* schedule() const;
     /// Registers per thread and spilled bytes of every kernel.
     struct Resources {
@@ -68,8 +73,13 @@ class PolynomialPlan {
     std::unique_ptr<const Data> data_;
 };
 
-/// The emitter's name of a dtype.
+/// Gives options a dtype for each of so many operands and says what arithmetic runs in. Throws Error: a wrong number of dtypes, arithmetic
+/// in 16 bits.
+DType complete_dtypes(PlanOptions& options, std::size_t operands);
+
+/// The emitter's name of a dtype, and of several.
 GpuNumber number_of(DType dtype);
+std::vector<GpuNumber> numbers_of(const std::vector<DType>& dtypes);
 /// The problem the emitter is given for these options.
 GpuProblem gpu_problem(const Polynomial& polynomial, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target);
 /// The kernels of a problem for whoever compiles them: `use` is called with them, and again with others if the compiler refuses the first

@@ -1,17 +1,14 @@
 #include "run/gpu/program_plan.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <functional>
-#include <thread>
 
 #include "base/error.hpp"
-#include "describe/harmonics_chain.hpp"
+#include "run/gpu/kernels.hpp"
+#include "run/gpu/program_schedule.hpp"
 #include "run/gpu/program_step.hpp"
 #include "run/program_arguments.hpp"
 #include "run/program_memory.hpp"
-#include "schedule/program_groups.hpp"
 
 namespace clebsch::gpu {
 namespace {
@@ -19,30 +16,6 @@ namespace {
 std::size_t at(int position) { return static_cast<std::size_t>(position); }
 
 using Maker = std::function<std::unique_ptr<ProgramStep>()>;
-
-/// Makers compile: they run in threads side by side.
-std::vector<std::unique_ptr<ProgramStep>> make_all(const std::vector<Maker>& makers) {
-    std::vector<std::unique_ptr<ProgramStep>> steps(makers.size());
-    std::vector<std::exception_ptr> errors(makers.size());
-    std::atomic<std::size_t> next{0};
-    const auto work = [&] {
-        for (std::size_t i = next++; i < makers.size(); i = next++) {
-            try {
-                steps[i] = makers[i]();
-            } catch (...) { errors[i] = std::current_exception(); }
-        }
-    };
-    constexpr std::size_t most_threads = 16;
-    const std::size_t count =
-        std::min<std::size_t>({makers.size(), std::max<std::size_t>(1, std::thread::hardware_concurrency()), most_threads});
-    std::vector<std::thread> threads;
-    for (std::size_t t = 1; t < count; ++t) threads.emplace_back(work);
-    work();
-    for (std::thread& thread : threads) thread.join();
-    for (const std::exception_ptr& error : errors)
-        if (error) std::rethrow_exception(error);
-    return steps;
-}
 
 }  // namespace
 
@@ -83,61 +56,29 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
     validate(program);
     auto data = std::make_unique<Data>(program, options.dtypes, options.compute);
     data->device = &Device::get(options.device);
-    AgainLimits limits = keep_little;
-    if (!options.compute_again) limits = {0, 0};
-    TiledProgram tiled = tile_program(simplified(with_harmonic_chains(program)), true, limits);
-    data->program = std::move(tiled.program);
-    for (const std::vector<int>* values : {&data->program.inputs, &data->program.outputs})
-        data->argument_values.insert(data->argument_values.end(), values->begin(), values->end());
+    ScheduledProgram scheduled = schedule_program(program, data->dtypes, data->compute, options.compute_again);
+    data->program = std::move(scheduled.program);
+    data->argument_values = std::move(scheduled.arguments);
     ProgramStepRequest request{.program = &data->program,
                                .spaces = &data->spaces,
-                               .dtypes = std::vector<DType>(data->program.values.size(), data->compute),
+                               .dtypes = std::move(scheduled.dtypes),
                                .compute = data->compute,
-                               .device = data->device};
-    for (std::size_t i = 0; i < data->argument_values.size(); ++i) request.dtypes[at(data->argument_values[i])] = data->dtypes[i];
-
-    // What runs as what; matrix products want their arrays in the compute type.
-    std::vector<GpuProgramStep> schedule;
-    for (const TileGroup& tile : tiled.groups)
-        for (GpuProgramStep& step : gpu_steps(data->program, tile.nodes)) schedule.push_back(std::move(step));
-    std::vector<std::optional<MatrixSchedule>> matrices(schedule.size());
-    std::vector<bool> needed(data->program.values.size(), false);
-    for (std::size_t s = 0; s < schedule.size(); ++s) {
-        if (schedule[s].width != 0) continue;
-        const auto& node = std::get<PolynomialNode>(data->program.nodes[at(schedule[s].nodes[0])]);
-        matrices[s] = schedule_matrix(node.polynomial);
-        if (!matrices[s]) continue;
-        for (const MatrixJob& job : matrices[s]->jobs) needed[at(node.arguments[static_cast<std::size_t>(job.output)])] = true;
-        for (const MatrixTerm& term : matrices[s]->terms)
-            for (const std::int64_t operand : {term.input, term.weight})
-                needed[at(node.arguments[static_cast<std::size_t>(operand)])] = true;
-    }
-    const auto copies = add_copies(data->program, needed, request.dtypes, data->compute);
-    for (GpuProgramStep& step : schedule)
-        for (int& value : step.stored)
-            for (const auto& [argument, copy] : copies)
-                if (value == argument) value = copy;
-
+                               .device = data->device,
+                               .deterministic = options.deterministic};
     std::vector<Maker> makers;
-    const auto add_conversions = [&](bool inputs) {
-        for (const auto& [argument, copy] : copies) {
-            const bool is_input = std::ranges::find(data->program.inputs, argument) != data->program.inputs.end();
-            if (is_input != inputs) continue;
-            makers.push_back([&request, from = inputs ? argument : copy, to = inputs ? copy : argument] {
-                return make_conversion_step(request, from, to);
-            });
-        }
-    };
-    add_conversions(true);
-    for (std::size_t s = 0; s < schedule.size(); ++s) {
-        makers.push_back([&request, &data, &step = schedule[s], &matrix = matrices[s]] {
-            if (step.width != 0) return make_tape_step(request, step);
-            const auto& node = std::get<PolynomialNode>(data->program.nodes[at(step.nodes[0])]);
-            return matrix ? make_matrix_step(request, node, *matrix) : make_polynomial_step(request, node);
+    for (const auto& [from, to] : scheduled.conversions_before)
+        makers.push_back([&request, from = from, to = to] { return make_conversion_step(request, from, to); });
+    for (const ScheduledStep& step : scheduled.steps) {
+        makers.push_back([&request, &data, &step] {
+            if (step.step.width != 0) return make_tape_step(request, step.step);
+            const auto& node = std::get<PolynomialNode>(data->program.nodes[at(step.step.nodes[0])]);
+            return step.matrix ? make_matrix_step(request, node, *step.matrix) : make_polynomial_step(request, node);
         });
     }
-    add_conversions(false);
-    data->steps = make_all(makers);
+    for (const auto& [from, to] : scheduled.conversions_after)
+        makers.push_back([&request, from = from, to = to] { return make_conversion_step(request, from, to); });
+    data->steps.resize(makers.size());
+    side_by_side(makers.size(), [&](std::size_t i) { data->steps[i] = makers[i](); });
 
     std::vector<bool> placed(data->program.values.size(), true);
     for (const int value : data->argument_values) placed[at(value)] = false;

@@ -23,6 +23,8 @@ struct ProgramOptions {
     /// What is computed again instead of being kept for a later part of the program (schedule/program_groups): true saves memory, false
     /// keeps all that costs a multiply-add.
     bool compute_again = true;
+    /// Every sum in one order, so that two launches give the same bits (PlanOptions::deterministic of its polynomials).
+    bool deterministic = false;
 };
 
 class ProgramPlan {
@@ -56,7 +58,7 @@ class ProgramPlan {
     };
     std::vector<StepTime> time_steps(const Call& call, Workspace workspace, Stream stream) const;
 
-    /// Waits for the device; whether a launch since the last call met an index out of range.
+    /// Waits for the device; whether a launch since the last call met an index out of range, or a sorted one that decreases.
     bool index_error() const;
 
     Work work(std::span<const std::int64_t> rows) const;

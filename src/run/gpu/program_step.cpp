@@ -23,13 +23,6 @@ std::uint64_t stride(const Buffer& buffer, std::int64_t size) {
     return static_cast<std::uint64_t>(buffer.row_stride == 0 ? size : buffer.row_stride);
 }
 
-std::vector<GpuNumber> numbers_of(const std::vector<DType>& dtypes) {
-    std::vector<GpuNumber> numbers;
-    numbers.reserve(dtypes.size());
-    for (const DType dtype : dtypes) numbers.push_back(number_of(dtype));
-    return numbers;
-}
-
 std::string names(const Program& program, const std::vector<int>& values) {
     std::string text;
     for (const int value : values) text += (text.empty() ? "" : ", ") + program.values[at(value)].name;
@@ -37,7 +30,7 @@ std::string names(const Program& program, const std::vector<int>& values) {
 }
 
 std::shared_ptr<const Module> load_one(const Device& device, const KernelText& kernel, std::string_view preamble = {}) {
-    return load_kernels(device, {{kernel.name, std::string(device_preamble()) + std::string(preamble) + "\n" + kernel.text}}).front();
+    return load_kernels(device, {source_of(kernel, preamble)}).front();
 }
 
 /// A kernel with a thread per place of every row.
@@ -169,6 +162,7 @@ class PolynomialStep final : public ProgramStep {
  private:
     static PlanOptions options(const ProgramStepRequest& request, const std::vector<int>& arguments) {
         PlanOptions options{.dtypes = {}, .compute = request.compute, .schedule = {}, .device = request.device->number()};
+        options.deterministic = request.deterministic;
         for (const int value : arguments) options.dtypes.push_back(request.dtypes[at(value)]);
         return options;
     }

@@ -46,6 +46,7 @@ struct ProgramStepRequest {
     std::vector<DType> dtypes;  ///< of every value
     DType compute = DType::float32;
     const Device* device = nullptr;
+    bool deterministic = false;  ///< sums have a fixed order
 
     int space_of(const std::string& name) const;
 };

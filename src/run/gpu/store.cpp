@@ -1,6 +1,9 @@
 #include "run/gpu/store.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <mutex>
+#include <string_view>
 #include <system_error>
 
 #include "base/error.hpp"
@@ -34,6 +37,43 @@ void KernelStore::write(const Hash& key, const std::string& payload) const {
     try {
         write_file(folder_ / (to_text(key) + ".kernel"), header_of(payload) + payload);
     } catch (const Error&) { return; }  // the next process compiles again
+}
+
+namespace {
+
+std::mutex added_mutex;
+std::vector<std::filesystem::path>& added_folders() {
+    static auto* folders = new std::vector<std::filesystem::path>;
+    return *folders;
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> prebuilt_folders() {
+    std::vector<std::filesystem::path> folders;
+    {
+        const std::lock_guard lock(added_mutex);
+        folders = added_folders();
+    }
+    const char* variable = std::getenv("CLEBSCH_PREBUILT");
+    std::string_view left = variable == nullptr ? "" : variable;
+    while (!left.empty()) {
+        const std::size_t end = left.find(':');
+        if (end != 0) folders.emplace_back(left.substr(0, end));
+        left = end == std::string_view::npos ? "" : left.substr(end + 1);
+    }
+    return folders;
+}
+
+void add_prebuilt_folder(const std::filesystem::path& folder) {
+    const std::lock_guard lock(added_mutex);
+    if (std::ranges::find(added_folders(), folder) == added_folders().end()) added_folders().push_back(folder);
+}
+
+std::string prebuilt_text() {
+    std::string text;
+    for (const std::filesystem::path& folder : prebuilt_folders()) text += (text.empty() ? "" : ", ") + folder.string();
+    return text.empty() ? "CLEBSCH_PREBUILT names none, and none lies beside a model" : text;
 }
 
 KernelStore default_store() {

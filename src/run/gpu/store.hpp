@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "describe/polynomial.hpp"
 
@@ -23,6 +24,13 @@ class KernelStore {
  private:
     std::filesystem::path folder_;
 };
+
+/// Folders of kernels that were compiled beforehand (clebsch prebuild), which are only read: those added, then those of CLEBSCH_PREBUILT
+/// (separated by ':').
+std::vector<std::filesystem::path> prebuilt_folders();
+void add_prebuilt_folder(const std::filesystem::path& folder);
+/// For messages: the folders, or that there are none.
+std::string prebuilt_text();
 
 /// CLEBSCH_CACHE if it is set ("": nothing is kept), else XDG_CACHE_HOME/clebsch, else ~/.cache/clebsch.
 KernelStore default_store();

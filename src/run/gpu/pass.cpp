@@ -1,0 +1,163 @@
+#include "run/gpu/pass.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "run/gpu/kernels.hpp"
+#include "run/gpu/plan.hpp"
+
+namespace clebsch::gpu {
+namespace {
+
+constexpr std::size_t alignment = 256;
+std::size_t at(int position) { return static_cast<std::size_t>(position); }
+std::uint64_t address(const void* pointer) { return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer)); }
+
+}  // namespace
+
+Pass::Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, DType compute, const std::string& schedule)
+    : problem_(std::move(problem)),
+      dtypes_(std::move(dtypes)),
+      compute_(compute),
+      device_(&device),
+      spaces_(row_spaces(problem_.polynomial)) {
+    const auto space = [&](const std::string& name) { return static_cast<int>(std::ranges::find(spaces_, name) - spaces_.begin()); };
+    for (const Operand& operand : polynomial().operands)
+        operand_space_.push_back(operand.rows.kind == Addressing::Kind::shared ? -1 : space(polynomial().space_of(operand)));
+    for (const Index& index : polynomial().indices) index_to_.push_back(space(index.to));
+    std::vector<KernelSource> sources;
+    kernels_ = gpu_kernels_for(problem_, schedule, [&](const GpuKernels& kernels) {
+        sources.clear();
+        for (const GpuStage& stage : kernels.stages) sources.push_back({stage.kernel.name, full_text(stage)});
+        modules_ = load_kernels(device, sources);
+    });
+    if (!kernels_.stream) return;
+    const StreamSchedule& stream = *kernels_.stream;
+    if (!stream.stationary.empty()) stationary_space_ = index_to_[at(polynomial().find_index(stream.stationary.back()))];
+    for (std::size_t s = 0; s < sources.size(); ++s) {
+        if (kernels_.stages[s].kind != GpuStageKind::stream) continue;
+        modules_[s]->allow_shared(stream.shared_bytes());
+        const int blocks = modules_[s]->blocks_per_multiprocessor(stream.threads(), stream.shared_bytes());
+        if (blocks == 0) throw Error(ErrorKind::unsupported, "the stream kernel does not fit onto " + device.name());
+        // Claiming more registers than the block was launched with would wait for ever.
+        const int claimed =
+            32 * (stream.producer_warps * stream.producer_registers + stream.teams * stream.consumer_warps() * stream.consumer_registers);
+        if (stream.consumer_registers > 0 && modules_[s]->registers() * stream.threads() < claimed)
+            throw Error(ErrorKind::unsupported, "the stream kernel was compiled with too few registers to move");
+        stream_blocks_ = std::int64_t{blocks} * device.multiprocessors();
+    }
+}
+
+std::int64_t Pass::rows_of(std::size_t o, std::span<const std::int64_t> rows) const {
+    return operand_space_[o] < 0 ? 1 : rows[at(operand_space_[o])];
+}
+
+GpuChunks Pass::chunks(std::span<const std::int64_t> rows) const {
+    return gpu_chunks(kernels_, rows[0], stationary_space_ < 0 ? 0 : rows[at(stationary_space_)]);
+}
+
+std::size_t Pass::offset(std::size_t o, std::span<const std::int64_t> rows) const {
+    std::size_t bytes = 0;
+    const auto add = [&](std::int64_t count, std::int64_t numbers, std::size_t element) {
+        std::size_t size = 0;
+        if (__builtin_mul_overflow(static_cast<std::size_t>(count), static_cast<std::size_t>(numbers) * element, &size) ||
+            __builtin_add_overflow(bytes, (size + alignment - 1) / alignment * alignment, &bytes) || bytes > (std::size_t{1} << 62))
+            fail("the workspace would exceed 2^62 bytes");
+    };
+    const std::size_t operands = polynomial().operands.size();
+    for (std::size_t other = 0; other < std::min(o, operands); ++other) {
+        if (kernels_.has_parts[other]) add(chunks(rows).parts(), polynomial().operands[other].size(), size_of(compute_));
+        else if (kernels_.needs_sums[other]) add(rows_of(other, rows), polynomial().operands[other].size(), size_of(compute_));
+    }
+    if (o > operands && std::ranges::find(kernels_.has_parts, true) != kernels_.has_parts.end()) add(chunks(rows).parts(), 1, 8);
+    return bytes;
+}
+
+std::size_t Pass::workspace_bytes(std::span<const std::int64_t> rows) const { return offset(polynomial().operands.size() + 1, rows); }
+
+std::uint64_t Pass::argument(const KernelArgument& argument, const Call& call, void* workspace, void* error,
+                             const GpuChunks& chunks) const {
+    using Kind = KernelArgument::Kind;
+    const auto which = static_cast<std::size_t>(argument.which);
+    const auto stride = [&](std::size_t o) {
+        const std::int64_t given = call.buffers[o].row_stride;
+        return static_cast<std::uint64_t>(given != 0 ? given : polynomial().operands[o].size());
+    };
+    switch (argument.kind) {
+        case Kind::data:
+            return address(call.buffers[which].data);
+        case Kind::stride:
+            return stride(which);
+        case Kind::sums:
+            if (!kernels_.needs_sums[which]) return address(call.buffers[which].data);
+            return address(workspace) + offset(which, call.rows);
+        case Kind::sums_stride:
+            return kernels_.needs_sums[which] ? static_cast<std::uint64_t>(polynomial().operands[which].size()) : stride(which);
+        case Kind::parts:
+            return address(workspace) + offset(which, call.rows);
+        case Kind::part_targets:
+            return address(workspace) + offset(polynomial().operands.size(), call.rows);
+        case Kind::part_count:
+            return static_cast<std::uint64_t>(chunks.parts());
+        case Kind::output_rows:
+            return static_cast<std::uint64_t>(rows_of(which, call.rows));
+        case Kind::index:
+            return address(call.indices[which].data);
+        case Kind::index_rows:
+            return static_cast<std::uint64_t>(call.rows[at(index_to_[which])]);
+        case Kind::index_wide:
+            return call.indices[which].type == IndexType::int64 ? 1 : 0;
+        case Kind::rows:
+            return static_cast<std::uint64_t>(call.rows[0]);
+        case Kind::chunk:
+            return static_cast<std::uint64_t>(chunks.rows);
+        case Kind::aligned: {
+            std::uint64_t bits = 0;
+            for (std::size_t o = 0; o < call.buffers.size() && o < 64; ++o)
+                if (address(call.buffers[o].data) % 16 == 0 && stride(o) * size_of(dtypes_[o]) % 16 == 0) bits |= std::uint64_t{1} << o;
+            return bits;
+        }
+        case Kind::error:
+            return address(error);
+    }
+    return 0;
+}
+
+/// Outputs that are added to begin as zero, and so do all where there are no rows.
+void Pass::clear(const Call& call, void* workspace, Stream stream) const {
+    for (std::size_t o = 0; o < polynomial().operands.size(); ++o) {
+        const Operand& operand = polynomial().operands[o];
+        const bool empty = call.rows[0] == 0 && operand.role == Role::output;
+        if (!kernels_.summed[o] && !empty) continue;
+        const auto count = static_cast<std::size_t>(rows_of(o, call.rows)), size = static_cast<std::size_t>(operand.size());
+        if (kernels_.needs_sums[o] && !empty) {
+            const std::size_t bytes = size * size_of(compute_);
+            device_->zero(static_cast<std::byte*>(workspace) + offset(o, call.rows), bytes, bytes, count, stream);
+        } else {
+            const auto stride = static_cast<std::size_t>(call.buffers[o].row_stride);
+            const std::size_t element = size_of(dtypes_[o]);
+            device_->zero(call.buffers[o].data, (stride != 0 ? stride : size) * element, size * element, count, stream);
+        }
+    }
+}
+
+void Pass::launch(const Call& call, void* workspace, void* error, Stream stream) const {
+    clear(call, workspace, stream);
+    const std::int64_t rows = call.rows[0];
+    if (rows == 0) return;
+    const GpuChunks all = chunks(call.rows);
+    for (std::size_t s = 0; s < kernels_.stages.size(); ++s) {
+        const GpuStage& stage = kernels_.stages[s];
+        const auto o = static_cast<std::size_t>(std::max(0, stage.operand));
+        const std::int64_t size = stage.operand < 0 ? 0 : polynomial().operands[o].size();
+        const LaunchShape shape =
+            gpu_shape(kernels_, stage, rows, all, stream_blocks_, stage.operand < 0 ? 0 : rows_of(o, call.rows) * size, size);
+        constexpr std::size_t most_arguments = 512;
+        std::uint64_t words[most_arguments];
+        const std::vector<KernelArgument>& arguments = stage.kernel.arguments;
+        for (std::size_t i = 0; i < arguments.size(); ++i) words[i] = argument(arguments[i], call, workspace, error, all);
+        modules_[s]->launch(shape.grid, shape.threads, shape.shared_bytes, stream, {words, arguments.size()});
+    }
+}
+
+}  // namespace clebsch::gpu

@@ -1,0 +1,107 @@
+#include "run/gpu/prebuild.hpp"
+
+#include <functional>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "emit/matrix.hpp"
+#include "emit/tape.hpp"
+#include "emit/text.hpp"
+#include "run/gpu/compiler.hpp"
+#include "run/gpu/program_schedule.hpp"
+#include "run/gpu/row_order.hpp"
+#include "run/gpu/store.hpp"
+#include "run/program_arguments.hpp"
+#include "schedule/gpu_order.hpp"
+
+namespace clebsch::gpu {
+namespace {
+
+std::size_t at(int position) { return static_cast<std::size_t>(position); }
+
+}  // namespace
+
+PrebuiltFolder::PrebuiltFolder(std::filesystem::path folder, const GpuTarget& target) : folder_(std::move(folder)), target_(target) {
+    std::error_code error;
+    std::filesystem::create_directories(folder_, error);
+    if (!std::filesystem::is_directory(folder_))
+        fail(folder_.string() + ": cannot make this folder" + (error ? ": " + error.message() : ""));
+}
+
+void PrebuiltFolder::add(const std::vector<KernelSource>& sources) {
+    const KernelStore store(folder_);
+    for (const KernelSource& source : sources) {
+        const Hash key = prebuilt_key(target_, source);
+        {
+            const std::lock_guard lock(mutex_);
+            if (!known_.insert(key).second) continue;
+        }
+        if (!store.read(key)) {
+            store.write(key, compile(source.text, source.name, target_).cubin);
+            if (!store.read(key)) fail(folder_.string() + ": cannot write kernels here");
+            ++compiled_;
+        }
+        ++kernels_;
+    }
+}
+
+void PrebuiltFolder::add_polynomial(const Polynomial& polynomial, const PlanOptions& options, DType compute) {
+    for (const OrderedPass& pass : gpu_passes(polynomial, options.deterministic)) {
+        std::vector<DType> dtypes;
+        for (const int o : pass.operands) dtypes.push_back(options.dtypes[at(o)]);
+        GpuProblem problem = gpu_problem(pass.polynomial, dtypes, compute, target_);
+        problem.ordered = options.deterministic;
+        gpu_kernels_for(problem, options.schedule, [&](const GpuKernels& kernels) {
+            std::vector<KernelSource> sources;
+            for (const GpuStage& stage : kernels.stages) sources.push_back({stage.kernel.name, full_text(stage)});
+            add(sources);
+        });
+        if (!pass.order.empty()) add(RowOrder::sources(pass.order.size()));
+    }
+}
+
+void PrebuiltFolder::add(const Polynomial& polynomial, const PlanOptions& options) {
+    validate(polynomial);
+    PlanOptions complete = options;
+    const DType compute = complete_dtypes(complete, polynomial.operands.size());
+    add_polynomial(polynomial, complete, compute);
+}
+
+void PrebuiltFolder::add(const Program& program, const ProgramOptions& options) {
+    validate(program);
+    const ProgramArguments arguments(program, options.dtypes, options.compute);
+    const ScheduledProgram scheduled = schedule_program(program, arguments.dtypes, arguments.compute, options.compute_again);
+    const GpuNumber compute = number_of(arguments.compute);
+    const std::vector<GpuNumber> storage = numbers_of(scheduled.dtypes);
+    const auto polynomial = [&](const Polynomial& node, const std::vector<int>& values) {
+        PlanOptions own{.dtypes = {}, .compute = arguments.compute, .deterministic = options.deterministic};
+        for (const int value : values) own.dtypes.push_back(scheduled.dtypes[at(value)]);
+        add_polynomial(node, own, arguments.compute);
+    };
+    std::vector<std::function<void()>> work;
+    for (const auto* conversions : {&scheduled.conversions_before, &scheduled.conversions_after})
+        for (const auto& [from, to] : *conversions)
+            work.push_back([&, from = from, to = to] {
+                add({source_of(emit_conversion(scheduled.program, from, to, storage[at(from)], storage[at(to)]))});
+            });
+    for (const ScheduledStep& step : scheduled.steps)
+        work.push_back([&] {
+            if (step.step.width != 0)
+                return add(
+                    {source_of(emit_tape(scheduled.program, tape_of(scheduled.program, step.step), step.step.width, storage, compute))});
+            const auto& node = std::get<PolynomialNode>(scheduled.program.nodes[at(step.step.nodes[0])]);
+            if (!step.matrix) return polynomial(node.polynomial, node.arguments);
+            for (const bool few : {false, true}) {
+                const std::vector<MatrixTile> tiles = matrix_tiles(compute, few);
+                for (const MatrixLaunch& launch : matrix_launches(*step.matrix, tiles))
+                    add({source_of(emit_matrix(compute, tiles[launch.tile]), matrix_preamble())});
+            }
+            if (!step.matrix->rest) return;
+            std::vector<int> values;
+            for (const int operand : step.matrix->rest_operands) values.push_back(node.arguments[at(operand)]);
+            polynomial(*step.matrix->rest, values);
+        });
+    side_by_side(work.size(), [&](std::size_t i) { work[i](); });
+}
+
+}  // namespace clebsch::gpu
