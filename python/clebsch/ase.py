@@ -18,7 +18,7 @@ class Calculator(AseCalculator):
     potential: a `clebsch.Potential`, or the path of a checkpoint, then run in `dtype`: float64 for phonons by finite
     differences and tight relaxations, float32 (faster) otherwise. Stress exists for structures periodic in three directions.
     skin: Angstrom, of the neighbour list that is kept while atoms move little; it changes no result.
-    table_tolerance: as of `clebsch.Potential`.
+    table_tolerance, device, deterministic: as of `clebsch.Potential`.
     """
 
     implemented_properties = ["energy", "free_energy", "energies", "forces", "stress"]
@@ -29,11 +29,20 @@ class Calculator(AseCalculator):
         dtype: str = "float32",
         skin: float = 0.5,
         table_tolerance: float | None = None,
+        device: str = "cpu",
+        deterministic: bool = False,
         **parameters: Any,
     ) -> None:
         super().__init__(**parameters)
         if not isinstance(potential, Potential):
-            potential = Potential(potential, dtype=dtype, skin=skin, table_tolerance=table_tolerance)
+            potential = Potential(
+                potential,
+                dtype=dtype,
+                skin=skin,
+                table_tolerance=table_tolerance,
+                device=device,
+                deterministic=deterministic,
+            )
         self.potential = potential
 
     def calculate(self, atoms: Any = None, properties: Any = None, system_changes: Any = all_changes) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import operator
 import weakref
 from collections.abc import Mapping
 from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, sizeof
@@ -15,15 +14,13 @@ import numpy as np
 
 from . import _library as lib
 from ._arguments import array_of, dtype_name
+from ._call_data import DTYPES, CallData, DeviceCallData, row_count
 from ._library import ClebschError, call, call_handle, call_text, encode, library
 from ._threads import times_set
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-#: NumPy dtypes and the library's numbers for them. bfloat16 arrays are passed as uint16 views with dtype="bfloat16".
-DTYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3}
-_STORAGE = {"float32": np.float32, "float64": np.float64, "bfloat16": np.uint16, "float16": np.float16}
 _LAYOUTS = ("mul_ir", "ir_mul")
 
 
@@ -142,9 +139,14 @@ class Operation:
         dtype: DTypeLike | Mapping[str, DTypeLike] = "float32",
         instruction_set: str | None = None,
         kernel: str | None = None,
+        device: str = "cpu",
+        deterministic: bool = False,
     ) -> Plan:
-        """Prepares the operation for this machine. `dtype`: one for all operands, or a mapping by operand name (others float32)."""
-        return Plan(self, dtype, instruction_set, kernel)
+        """Prepares the operation for this machine. `dtype`: one for all operands, or a mapping by operand name (others float32).
+
+        device: "cuda", "cuda:1": for arrays in that GPU's memory, of any library with DLPack or the CUDA array interface (CuPy,
+        PyTorch, JAX, Numba). deterministic: every sum there in one order, so that results are the same bits every time; slower."""
+        return Plan(self, dtype, instruction_set, kernel, device, deterministic)
 
     def explain(self, copy_gigabytes_per_second: float = 0.0, fma_gigaflops: float = 0.0, dtype: DTypeLike = "float32") -> str:
         """Which kernels would run, why, and the predicted limit for the given peaks."""
@@ -178,7 +180,7 @@ class Operation:
                 if array.dtype.kind not in "fiu":
                     raise ClebschError(f"{operand.name}: expected real numbers, got {array.dtype.name}")
                 doubles[operand.name] = array.astype(np.float64)
-        call_data = _CallData(self, ("float64",) * len(self.operands), rows, doubles, None)
+        call_data = CallData(self, ("float64",) * len(self.operands), rows, doubles, None)
         call("clebsch_evaluate_reference", self._handle, byref(call_data.call))
         return call_data.result()
 
@@ -218,8 +220,11 @@ class Plan:
         dtype: DTypeLike | Mapping[str, DTypeLike] = "float32",
         instruction_set: str | None = None,
         kernel: str | None = None,
+        device: str = "cpu",
+        deterministic: bool = False,
     ) -> None:
         self.operation = operation
+        self.device, self.deterministic = device, deterministic
         self._instruction_set, self._kernel = instruction_set, kernel
         by_name = dtype if isinstance(dtype, Mapping) else {}
         default: Any = "float32" if isinstance(dtype, Mapping) else dtype
@@ -239,13 +244,17 @@ class Plan:
             dtype_count=len(self.dtypes),
             instruction_set=None if instruction_set is None else encode(instruction_set, "instruction_set"),
             kernel=None if kernel is None else encode(kernel, "kernel"),
+            device=encode(device, "device"),
+            deterministic=int(deterministic),
         )
         self._handle = call_handle("clebsch_plan_prepare", operation._handle, byref(options))
+        self._gpu = None if device == "cpu" else int(device.partition(":")[2] or 0)  # the library has read it
         weakref.finalize(self, library.clebsch_plan_destroy, self._handle)
 
     def __reduce__(self) -> tuple[Any, ...]:
         dtypes = {operand.name: name for operand, name in zip(self.operation.operands, self.dtypes, strict=True)}
-        return Plan, (self.operation, dtypes, self._instruction_set, self._kernel)  # a copy is prepared again
+        options = (self._instruction_set, self._kernel, self.device, self.deterministic)
+        return Plan, (self.operation, dtypes, *options)  # a copy is prepared again
 
     def explain(self, copy_gigabytes_per_second: float = 0.0, fma_gigaflops: float = 0.0) -> str:
         """Kernels, reasons, flops, bytes, predicted limit."""
@@ -256,28 +265,36 @@ class Plan:
         missing = [space for space in self.operation.spaces if space not in rows]
         if missing:
             raise ClebschError(f"rows: expected a number of rows of space {missing[0]!r}, got {dict(rows)}")
-        numbers = (c_int64 * len(self.operation.spaces))(*[_row_count(space, rows[space]) for space in self.operation.spaces])
+        numbers = (c_int64 * len(self.operation.spaces))(*[row_count(space, rows[space]) for space in self.operation.spaces])
         result = c_size_t()
         call("clebsch_plan_workspace_size", self._handle, numbers, len(numbers), 0, byref(result))
         return result.value
 
-    def __call__(
-        self, /, rows: Mapping[str, int] | None = None, out: Mapping[str, np.ndarray] | None = None, **arrays: np.ndarray
-    ) -> Any:
-        """Runs on arrays by name. `rows` gives the sizes of spaces that no input shows; `out` takes arrays to write into."""
+    def __call__(self, /, rows: Mapping[str, int] | None = None, out: Mapping[str, Any] | None = None, **arrays: Any) -> Any:
+        """Runs on arrays by name. `rows` gives the sizes of spaces that no input shows; `out` takes arrays to write into.
+
+        On a GPU: puts the work on the current stream of the arrays' library (PyTorch, CuPy; else on the default one) and does not
+        wait. New outputs are that library's."""
         return self.bind(rows, out, **arrays)()
 
-    def bind(
-        self, /, rows: Mapping[str, int] | None = None, out: Mapping[str, np.ndarray] | None = None, **arrays: np.ndarray
-    ) -> BoundCall:
+    def bind(self, /, rows: Mapping[str, int] | None = None, out: Mapping[str, Any] | None = None, **arrays: Any) -> BoundCall:
         """A call whose arrays are checked once: calling it runs on what the arrays hold then, into the same outputs."""
-        return BoundCall(self, _CallData(self.operation, self.dtypes, rows, arrays, out))
+        if self._gpu is None:
+            return BoundCall(self, CallData(self.operation, self.dtypes, rows, arrays, out))
+        return BoundCall(self, DeviceCallData(self.operation, self.dtypes, rows, arrays, out, self._gpu))
+
+    def index_error(self) -> bool:
+        """On a GPU: waits; whether a call since the last question met an index out of range (it counted as masked) or a sorted one
+        that decreases. Calls on the processor raise instead."""
+        found = c_int()
+        call("clebsch_plan_index_error", self._handle, byref(found))
+        return bool(found.value)
 
 
 class BoundCall:
     """A plan with its arrays and workspace. Not for several threads at once: they would share outputs and workspace."""
 
-    def __init__(self, plan: Plan, data: _CallData) -> None:
+    def __init__(self, plan: Plan, data: CallData) -> None:
         self._plan = plan
         self._data = data
         self._call = byref(data.call)
@@ -290,18 +307,13 @@ class BoundCall:
     def _make_workspace(self) -> None:
         """For the threads there are now."""
         self._threads_set = times_set()
-        size = self._plan.workspace_bytes(self._data.rows)
-        self._workspace = np.empty(size + 64, dtype=np.uint8)
-        address = self._workspace.ctypes.data
-        self._data.call.workspace = address + (-address) % 64
-        self._data.call.workspace_bytes = size
+        self._workspace = self._data.workspace(self._plan.workspace_bytes(self._data.rows))
 
     def __call__(self) -> Any:
         """Runs; one output: its array, several: a dict. The arrays are the same every time."""
         if self._threads_set != times_set():
             self._make_workspace()
-        self._data.refresh()
-        call("clebsch_launch", self._plan._handle, self._call)
+        self._data.launch(self._plan._handle, self._call)
         return self._result
 
 
@@ -310,167 +322,6 @@ def _dtype_name(operand: str, array: np.ndarray) -> str:
     if name not in DTYPES:
         raise ClebschError(f"{operand}: expected float32, float64 or float16 (bfloat16 as uint16 through a plan), got {name}")
     return name
-
-
-def _row_count(space: str, count: object) -> int:
-    try:
-        number = operator.index(count)  # type: ignore[arg-type]
-    except TypeError:
-        raise ClebschError(f"rows: expected an integer for space {space!r}, got {count!r}") from None
-    if not 0 <= number < 2**63:
-        raise ClebschError(f"rows: expected 0 to 2^63 - 1 for space {space!r}, got {number}")
-    return number
-
-
-def _index_array(name: str, array: np.ndarray) -> np.ndarray:
-    """A contiguous int32 or int64 array in this machine's byte order."""
-    if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise ClebschError(f"{name}: expected a 1-D integer array, got {array.dtype.name} {array.shape}")
-    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
-        raise ClebschError(f"{name}: expected -1 or a row, got {array.max()}")
-    if array.dtype not in (np.int32, np.int64):
-        array = array.astype(np.int64)
-    return np.require(array, requirements=["C", "A"])
-
-
-def _can_be_passed(array: np.ndarray) -> bool:
-    """Whether the library can use the array as it is: a good address, rows of contiguous numbers, none overlapping another."""
-    if array.size == 0:
-        return True
-    rows, columns = array.shape
-    row_stride, stride = array.strides
-    return (
-        array.ctypes.data % min(4, array.itemsize) == 0
-        and (columns == 1 or stride == array.itemsize)
-        and (rows == 1 or (row_stride % array.itemsize == 0 and row_stride >= columns * array.itemsize))
-    )
-
-
-class _CallData:
-    """Checks the arrays of one call against the operation and lays them out for the library; keeps them alive."""
-
-    def __init__(
-        self,
-        operation: Operation,
-        dtypes: tuple[str, ...],
-        rows: Mapping[str, int] | None,
-        arrays: Mapping[str, np.ndarray],
-        out: Mapping[str, np.ndarray] | None,
-    ) -> None:
-        self.operation = operation
-        for mapping, name in ((rows, "rows"), (out, "out")):
-            if mapping is not None and not isinstance(mapping, Mapping):
-                what = type(mapping).__name__
-                raise ClebschError(f"{name}: expected a mapping by name, got {what} (an operand cannot have this name)")
-        out = out or {}
-        known = {operand.name for operand in operation.inputs} | {index.name for index in operation.indices}
-        for name in arrays:
-            if name not in known:
-                raise ClebschError(f"no input or index {name!r}; there are {', '.join(sorted(known))}")
-        for name in out:
-            if name not in {operand.name for operand in operation.outputs}:
-                raise ClebschError(f"out: no output {name!r}")
-        sizes: dict[str, tuple[int, str]] = {space: (_row_count(space, count), "rows") for space, count in (rows or {}).items()}
-        for space in sizes:
-            if space not in operation.spaces:
-                raise ClebschError(f"rows: no space {space!r}; there are {', '.join(operation.spaces)}")
-
-        def learn(space: str, count: int, source: str) -> None:
-            if space in sizes and sizes[space][0] != count:
-                before, origin = sizes[space]
-                raise ClebschError(f"{source}: expected {before} rows of space {space!r} (from {origin}), got {count}")
-            sizes.setdefault(space, (count, source))
-
-        self.arrays: dict[str, np.ndarray] = {}
-        self._copies: list[tuple[np.ndarray, np.ndarray]] = []  # (copy, what the caller gave)
-        for index in operation.indices:
-            given = self._take(arrays, index.name, "index")
-            self._keep(index.name, _index_array(index.name, given), given)
-            learn(index.source, self.arrays[index.name].shape[0], index.name)
-        for operand, dtype in zip(operation.operands, dtypes, strict=True):
-            if operand.is_output and operand.name not in out:
-                continue
-            array = self._take(out if operand.is_output else arrays, operand.name, "operand")
-            if operand.is_output and array is not out[operand.name]:
-                raise ClebschError(f"{operand.name}: out must be a NumPy array, got {type(out[operand.name]).__name__}")
-            if array.dtype != _STORAGE[dtype]:
-                order = "" if array.dtype.isnative else " of the other byte order"
-                raise ClebschError(f"{operand.name}: expected dtype {dtype}, got {array.dtype.name}{order}")
-            if operand.space is None and array.shape == (operand.row_size,):
-                array = array[None]
-            if array.ndim != 2 or array.shape[1] != operand.row_size or (operand.space is None and array.shape[0] != 1):
-                where = operand.space or "1"
-                raise ClebschError(
-                    f"{operand.name}: expected shape ({where}, {operand.row_size}) for {operand.segments}, got {array.shape}"
-                )
-            if not _can_be_passed(array):
-                if operand.is_output:
-                    raise ClebschError(
-                        f"{operand.name}: out must have aligned, contiguous rows that do not overlap, got strides {array.strides}"
-                    )
-                self._keep(operand.name, np.array(array, order="C"), array)
-            else:
-                self.arrays[operand.name] = array
-            if operand.is_output and not array.flags.writeable:
-                raise ClebschError(f"{operand.name}: out is read-only")
-            if operand.space is not None:
-                learn(operand.space, array.shape[0], operand.name)
-        for space in operation.spaces:
-            if space not in sizes:
-                raise ClebschError(f"rows: the number of rows of space {space!r} follows from no input; give rows={{{space!r}: n}}")
-        self.rows = {space: sizes[space][0] for space in operation.spaces}
-        for operand, dtype in zip(operation.operands, dtypes, strict=True):
-            if operand.name not in self.arrays:
-                count = 1 if operand.space is None else self.rows[operand.space]
-                self.arrays[operand.name] = np.empty((count, operand.row_size), dtype=_STORAGE[dtype])
-        self._lay_out(dtypes)
-
-    def _keep(self, name: str, passed: np.ndarray, given: np.ndarray) -> None:
-        self.arrays[name] = passed
-        if passed is not given:
-            self._copies.append((passed, given))
-
-    def refresh(self) -> None:
-        """Copies again what the library cannot read in place: the caller may have changed it since."""
-        for copy, given in self._copies:
-            np.copyto(copy, given, casting="unsafe")
-
-    @staticmethod
-    def _take(arrays: Mapping[str, np.ndarray], name: str, what: str) -> np.ndarray:
-        if name not in arrays:
-            raise ClebschError(f"{what} {name!r} is missing; given: {', '.join(sorted(arrays)) or 'none'}")
-        return array_of(name, arrays[name])
-
-    def _lay_out(self, dtypes: tuple[str, ...]) -> None:
-        operation = self.operation
-        self.buffers = (lib.Buffer * len(operation.operands))()
-        for buffer, operand, dtype in zip(self.buffers, operation.operands, dtypes, strict=True):
-            array = self.arrays[operand.name]
-            stride = array.strides[0] // array.itemsize if array.shape[0] > 1 and array.size else 0
-            buffer.data, buffer.dtype, buffer.rows, buffer.row_stride = (
-                array.ctypes.data,
-                DTYPES[dtype],
-                array.shape[0],
-                stride,
-            )
-        self.indices = (lib.IndexBuffer * len(operation.indices))()
-        for buffer, index in zip(self.indices, operation.indices, strict=True):
-            array = self.arrays[index.name]
-            buffer.data, buffer.type, buffer.count = array.ctypes.data, int(array.dtype == np.int64), array.shape[0]
-        self.row_counts = (c_int64 * len(operation.spaces))(*self.rows.values())
-        self.call = lib.Call(
-            size=sizeof(lib.Call),
-            buffers=self.buffers,
-            buffer_count=len(self.buffers),
-            indices=self.indices,
-            index_count=len(self.indices),
-            rows=self.row_counts,
-            space_count=len(self.row_counts),
-        )
-
-    def result(self) -> Any:
-        results = {operand.name: self.arrays[operand.name] for operand in self.operation.outputs}
-        return next(iter(results.values())) if len(results) == 1 else results
 
 
 def build(name: str, **options: object) -> Operation:

@@ -39,7 +39,8 @@ class Potential:
     move a little need no new search. It changes no bit of a result.
     table_tolerance: read radial networks from tables that differ from them by at most so much (relative; 1e-7 suits float32, 1e-12
     float64) instead of computing them, which is faster; None: compute them.
-    device: "cpu", or "cuda", "cuda:1" for a GPU, where the last bits of results differ from call to call.
+    device: "cpu", or "cuda", "cuda:1" for a GPU, where the last bits of results differ from call to call unless
+    deterministic: every sum in one order there, which is slower. The processor's results are the same bits always.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Potential:
         skin: float = 0.0,
         table_tolerance: float | None = None,
         device: str = "cpu",
+        deterministic: bool = False,
     ) -> None:
         self._handle: int | None = None
         kinds = {"float32": 0, "float64": 1}
@@ -63,6 +65,7 @@ class Potential:
             skin=skin,
             table_tolerance=0.0 if table_tolerance is None else table_tolerance,
             device=encode(device, "device"),
+            deterministic=int(deterministic),
         )
         name_of_file = os.fsencode(path)
         if b"\0" in name_of_file:
@@ -73,6 +76,7 @@ class Potential:
         self.skin = float(skin)
         self.table_tolerance = table_tolerance
         self.device = device
+        self.deterministic = deterministic
         self._instruction_set = instruction_set
         count = c_size_t()
         elements = library.clebsch_potential_elements(self._handle, byref(count))
@@ -85,7 +89,8 @@ class Potential:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # a copy reads the file again
-        return Potential, (self.path, self.dtype, self._instruction_set, self.skin, self.table_tolerance, self.device)
+        options = (self.dtype, self._instruction_set, self.skin, self.table_tolerance, self.device, self.deterministic)
+        return Potential, (self.path, *options)
 
     def __repr__(self) -> str:
         return f"Potential({self.path!r}, dtype={self.dtype!r})"

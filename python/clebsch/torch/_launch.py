@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from ctypes import addressof, byref, c_int, c_int64, c_size_t, create_string_buffer, memmove, sizeof
 from struct import Struct
@@ -74,10 +73,10 @@ def check_indices() -> None:
 class Prepared:
     """A plan for tensors of one dtype on one device, made when such tensors are first met."""
 
-    def __init__(self, what: Known, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(self, what: Known, dtype: torch.dtype, device: torch.device, deterministic: bool) -> None:
         if dtype not in _DTYPES:
             raise ClebschError(f"{what.inputs[0]}: expected float32, float64, bfloat16 or float16, got {dtype}")
-        self.what, self.dtype, self.device = what, dtype, device
+        self.what, self.dtype, self.device, self.deterministic = what, dtype, device, deterministic
         self.number = DTYPES[_DTYPES[dtype]]
         self.gpu = device.index if device.type == "cuda" else None
         self.handle = self._prepared_handle()
@@ -92,8 +91,6 @@ class Prepared:
         self.writes = tuple((place, *shape) for place, shape in zip(writes, what.output_shapes, strict=True))
         self.places = tuple(zip(indices, what.index_spaces, strict=True))
         self.counts = (len(self.reads), len(self.places), len(what.spaces))
-        # What is summed through an index or over all rows is added in any order on a GPU.
-        self.repeatable = self.gpu is None or not (what.indices or any(space < 0 for _, space, _ in self.writes))
         if self.gpu is not None:
             _on_gpus.append(self)
         self.frames: list[Frame] = []
@@ -107,7 +104,9 @@ class Prepared:
                 "is being captured; run it once before"
             )
         device = b"cpu" if self.gpu is None else f"cuda:{self.gpu}".encode()
-        options = lib.PlanOptions(size=sizeof(lib.PlanOptions), dtype=self.number, device=device)
+        options = lib.PlanOptions(
+            size=sizeof(lib.PlanOptions), dtype=self.number, device=device, deterministic=int(self.deterministic)
+        )
         return call_handle("clebsch_plan_prepare", self.what.operation._handle, byref(options))
 
     def workspace_bytes(self, rows: tuple[int, ...]) -> int:
@@ -181,21 +180,9 @@ class Prepared:
 
     def _run_on_gpu(self, frame: Frame, size: int, gpu: int) -> int:
         """On the current stream; the caching allocator gives the workspace to nobody else before the stream is past this launch."""
-        if torch.are_deterministic_algorithms_enabled() and not self.repeatable:
-            self._refuse_or_warn()
         workspace = torch.empty(size, dtype=torch.uint8, device=self.device) if size else None
         _put_workspace(frame.memory, frame.workspace_offset, 0 if workspace is None else workspace.data_ptr(), size)
         return launch_on_stream_at(self.handle, frame.address, torch._C._cuda_getCurrentRawStream(gpu))
-
-    def _refuse_or_warn(self) -> None:
-        names = ", ".join(operand.name for operand in self.what.operation.outputs)
-        message = (
-            f"{names}: sums of this operation on a GPU differ in their last bits from call to call, and "
-            "torch.use_deterministic_algorithms(True) is set; run it on the CPU, or set warn_only=True"
-        )
-        if not torch.is_deterministic_algorithms_warn_only_enabled():
-            raise UnsupportedError(message)
-        warnings.warn(message, stacklevel=2)
 
     def index_error(self) -> bool:
         """Waits for the GPU; whether a launch since the last call met an index out of range."""
@@ -233,12 +220,14 @@ class Prepared:
 
 
 def prepared(what: Known, inputs: list[torch.Tensor], indices: list[torch.Tensor]) -> Prepared:
-    """The plan for tensors like these. The first input decides dtype and device."""
+    """The plan for tensors like these. The first input decides dtype and device; PyTorch's own switch, whether sums on a GPU have
+    one order."""
     if inputs:
         dtype, device = inputs[0].dtype, inputs[0].device
     else:
         dtype, device = torch.get_default_dtype(), indices[0].device if indices else torch.device("cpu")
-    plan = what.plans.get((dtype, device))
+    key = (dtype, device, device.type == "cuda" and torch.are_deterministic_algorithms_enabled())
+    plan = what.plans.get(key)
     if plan is None:
-        plan = what.plans[dtype, device] = Prepared(what, dtype, device)
+        plan = what.plans[key] = Prepared(what, *key)
     return plan
