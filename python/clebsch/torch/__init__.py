@@ -10,6 +10,7 @@ try:
 except ImportError as error:
     raise ImportError("clebsch.torch needs PyTorch 2.4 or newer: pip install torch") from error
 
+from ._accelerate import Acceleration, accelerate
 from ._launch import check_indices
 from .modules import (
     Convolution,
@@ -24,6 +25,7 @@ from .modules import (
 )
 
 __all__ = [
+    "Acceleration",
     "Convolution",
     "ElementwiseTensorProduct",
     "FullTensorProduct",
@@ -33,5 +35,6 @@ __all__ = [
     "SphericalHarmonics",
     "SymmetricContraction",
     "TensorProduct",
+    "accelerate",
     "check_indices",
 ]
