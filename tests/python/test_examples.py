@@ -48,6 +48,31 @@ def test_an_operation_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     assert "gradient to a dipole is minus the field" in capsys.readouterr().out
 
 
+def test_a_convolution_in_jax(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("jax")
+    example = runpy.run_path(str(ROOT / "examples" / "jax_convolution.py"))
+    losses = example["main"](steps=40)
+    assert losses[-1] < 0.05 * losses[0]
+    assert "forces of the turned positions are the turned forces" in capsys.readouterr().out
+
+
+def test_the_page_about_jax() -> None:
+    pytest.importorskip("jax")
+    names: dict[str, object] = {}
+    for block in blocks("docs/jax.md"):
+        exec(compile(block, "docs/jax.md", "exec"), names)  # noqa: S102
+
+
+def test_jax_is_loaded_when_asked_for() -> None:
+    """And if it is missing, the error says how to get it."""
+    code = "import clebsch, sys; assert 'jax' not in sys.modules; import clebsch.jax"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if find_spec("jax"):
+        assert done.returncode == 0, done.stderr
+    else:
+        assert "ImportError: clebsch.jax needs JAX 0.7 or newer: pip install jax" in done.stderr
+
+
 def test_torch_is_loaded_when_asked_for() -> None:
     """And if it is missing, the error says how to get it."""
     code = "import clebsch, sys; assert 'torch' not in sys.modules; import clebsch.torch"
