@@ -261,8 +261,8 @@ class GeneralEmitter {
         for (std::size_t f = 0; f < inputs; ++f) {
             const std::string row = row_of(operand(path.factors[f].operand));
             const std::string test = row + " >= 0";
-            if (row.starts_with("at_") && row != row_of(operand(job.operand)) && std::ranges::find(present, test) == present.end())
-                present.push_back(test);
+            const bool known = summed(job.operand) && row == row_of(operand(job.operand));
+            if (row.starts_with("at_") && !known && std::ranges::find(present, test) == present.end()) present.push_back(test);
         }
         // An output through the same indices is present already (run); for others its row always is.
         source_.line("// path " + std::to_string(p));

@@ -94,7 +94,8 @@ LaunchShape gpu_shape(const GpuKernels& kernels, const GpuStage& stage, std::int
                     .shared_bytes = kernels.stream->shared_bytes()};
         }
         case GpuStageKind::join:
-            return {.grid = {undivided ? 0 : chunks.parts(), std::clamp<std::int64_t>((row_numbers + threads - 1) / threads, 1, 1024)},
+            return {.grid = {undivided ? 0 : std::min<std::int64_t>(chunks.parts(), 1024),
+                             std::clamp<std::int64_t>((row_numbers + threads - 1) / threads, 1, 1024)},
                     .threads = threads};
         case GpuStageKind::rounding:
             break;

@@ -53,8 +53,9 @@ KernelText emit_order_step(const std::string& step) {
 KernelText emit_part_targets(const GpuProblem& problem) {
     const Polynomial& polynomial = problem.polynomial;
     KernelText kernel{.name = "clebsch_part_targets", .text = {}, .arguments = {}};
-    const auto summed = std::ranges::find_if(polynomial.operands, [](const Operand& operand) {
-        return operand.role == Role::output && operand.rows.kind != Addressing::Kind::each;
+    const auto summed = std::ranges::find_if(polynomial.operands, [&](const Operand& operand) {
+        return operand.role == Role::output && operand.rows.kind != Addressing::Kind::each &&
+               !problem.is_message(static_cast<std::size_t>(&operand - polynomial.operands.data()));
     });
     std::string target = "row";
     for (const std::string& via : summed->rows.via) {
@@ -98,11 +99,12 @@ KernelText emit_join(const GpuProblem& problem, int operand) {
     source.line("// Parts of sums are added in their order, by the block of the first one.");
     write_arguments(source, problem, kernel.arguments);
     source.line("extern \"C\" __global__ void __launch_bounds__(256) clebsch_join(const __grid_constant__ Arguments a) {");
-    source.line("const i64 first = blockIdx.x, target = a.part_targets[first];");
-    source.line("if (target < 0) return;");
+    source.line("for (i64 first = blockIdx.x; first < a.part_count; first += gridDim.x) {");
+    source.line("const i64 target = a.part_targets[first];");
+    source.line("if (target < 0) continue;");
     source.line("i64 before = first - 1;");
     source.line("while (before >= 0 && a.part_targets[before] < 0) --before;");
-    source.line("if (before >= 0 && a.part_targets[before] == target) return;");
+    source.line("if (before >= 0 && a.part_targets[before] == target) continue;");
     source.line("i64 end = first + 1;");
     source.line("while (end < a.part_count && (a.part_targets[end] < 0 || a.part_targets[end] == target)) ++end;");
     source.line("for (i64 i = static_cast<i64>(blockIdx.y) * 256 + threadIdx.x; i < " + size +
@@ -112,6 +114,7 @@ KernelText emit_join(const GpuProblem& problem, int operand) {
     source.line("for (i64 part = first; part < end; ++part)");
     source.line("    if (a.part_targets[part] >= 0) sum += " + name(Kind::parts) + "[part * " + size + " + i];");
     source.line("store(" + name(Kind::data) + " + target * " + name(Kind::stride) + " + i, sum);");
+    source.line("}");
     source.line("}");
     source.line("}");
     kernel.text = source.text();

@@ -14,7 +14,8 @@ constexpr int order_tile = 2048, order_threads = 256;
 
 /// General schedule: the first and the last row that the sums of each chunk go to. A warp for every chunk, 4 a block.
 KernelText emit_part_targets(const GpuProblem& problem);
-/// Parts of an output's sums are added in their order. A block of 256 threads for every part; the first of a sum's parts does it.
+/// Parts of an output's sums are added in their order. Blocks of 256 threads take parts in turn; who has the first of a sum's parts does
+/// it. The second dimension of the grid divides the numbers of a row.
 KernelText emit_join(const GpuProblem& problem, int operand);
 
 }  // namespace clebsch

@@ -107,6 +107,11 @@ class StreamEmitter {
     std::string name(Kind kind, int which) const { return "a." + argument_name(problem_, {kind, which}); }
     bool stationary() const { return !schedule_.stationary.empty(); }
     bool retires() const { return schedule_.partial_numbers > 0 || std::ranges::any_of(schedule_.operands, &StreamOperand::handed); }
+    bool parts_are_stored_alike() const {
+        for (int o = 0; o < operands(); ++o)
+            if (plan(o).way == StreamWay::accumulated && problem_.storage[static_cast<std::size_t>(o)] != problem_.compute) return false;
+        return true;
+    }
     std::string control(const std::string& stage) const { return "at<Control>(" + stage + " + " + number(schedule_.control_offset) + ")"; }
     std::string next_stage(const std::string& stage, const std::string& phase) const {
         return "if ((" + stage + " += " + number(schedule_.stage_bytes) + ") == stages_end) { " + stage + " = stages; " + phase +
@@ -467,7 +472,9 @@ class StreamEmitter {
                 "const int channel = again(own_channel), lane = again(own_lane);  // addresses would occupy registers in the rows");
             if (std::ranges::any_of(body.shares, [](const BodyShare& share) { return !share.sums.empty(); })) {
                 source_.line("if (target >= 0) {");
-                if (schedule_.cuts) {
+                if (schedule_.parts && parts_are_stored_alike()) {
+                    write_flush(source_, problem_, body, StreamSums::either);
+                } else if (schedule_.cuts) {
                     source_.line("if (info.flags & sums_add) {");
                     write_flush(source_, problem_, body, schedule_.parts ? StreamSums::part : StreamSums::added);
                     source_.line("} else {");

@@ -512,9 +512,11 @@ void write_start(SourceText& source, const GpuProblem& problem, const StreamBody
 void write_flush(SourceText& source, const GpuProblem& problem, const StreamBody& body, StreamSums way) {
     const auto row = [&](SegmentName name) {
         const auto argument = [&](Kind kind) { return "a." + argument_name(problem, {kind, name.operand}); };
-        if (way != StreamSums::part) return argument(Kind::data) + " + target * " + argument(Kind::stride);
-        return argument(Kind::parts) + " + info.part * " +
-               literal(problem.polynomial.operands[static_cast<std::size_t>(name.operand)].size());
+        const std::string stored = argument(Kind::data) + " + target * " + argument(Kind::stride);
+        const std::string part =
+            argument(Kind::parts) + " + info.part * " + literal(problem.polynomial.operands[static_cast<std::size_t>(name.operand)].size());
+        if (way == StreamSums::either) return "(info.flags & sums_add ? " + part + " : " + stored + ")";
+        return way == StreamSums::part ? part : stored;
     };
     for (std::size_t s = 0; s < body.shares.size(); ++s) {
         const BodyShare& share = body.shares[s];

@@ -38,8 +38,9 @@ void write_declarations(SourceText& source, const GpuProblem& problem, const Str
 /// Loads the constants of row `target` (shared operands: of row 0) and clears the sums. Here and below `channel` (of the first share),
 /// `lane` and, for mul_ir outputs, `turn` (the warp's piece of shared memory) are variables.
 void write_start(SourceText& source, const GpuProblem& problem, const StreamBody& body);
-/// Stores the sums to row `target`, adds them to it, or stores them as part `info.part` of them.
-enum class StreamSums : std::uint8_t { stored, added, part };
+/// Stores the sums to row `target`, adds them to it, or stores them as part `info.part` of them; `either`: the one or the other, as the
+/// flags say, for outputs that are stored in the compute type.
+enum class StreamSums : std::uint8_t { stored, added, part, either };
 void write_flush(SourceText& source, const GpuProblem& problem, const StreamBody& body, StreamSums way);
 /// Bytes from channel to channel in what the body reads and writes in a stage, each once: lane_BYTES is then a variable with this many
 /// times the channel.

@@ -42,10 +42,10 @@ GeneralSchedule schedule_general(const GpuProblem& problem) {
     const Polynomial& polynomial = problem.polynomial;
     GeneralSchedule schedule;
     schedule.ordered = problem.ordered;
-    for (const Operand& operand : polynomial.operands) {
-        schedule.sums.push_back(operand.role == Role::input || operand.rows.kind == Addressing::Kind::each ? RowSum::own
-                                : operand.rows.kind == Addressing::Kind::shared                            ? RowSum::single
-                                                                                                           : RowSum::run);
+    for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
+        const Operand& operand = polynomial.operands[o];
+        const bool own = operand.role == Role::input || operand.rows.kind == Addressing::Kind::each || problem.is_message(o);
+        schedule.sums.push_back(own ? RowSum::own : operand.rows.kind == Addressing::Kind::shared ? RowSum::single : RowSum::run);
     }
     for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
         const Operand& operand = polynomial.operands[o];

@@ -26,6 +26,10 @@ struct GpuProblem {
     /// Sums have one order, so that two runs give the same bits. All sums are then through one chain of sorted indices, or into one row
     /// (schedule/gpu_order).
     bool ordered = false;
+    /// Outputs through indices of which every row of the iteration space gets a row of its own, to be summed later; empty: none.
+    std::vector<bool> messages = {};
+
+    bool is_message(std::size_t operand) const { return operand < messages.size() && messages[operand]; }
 };
 
 /// One 8-byte word of a kernel's arguments. `which`: the operand or index it belongs to.

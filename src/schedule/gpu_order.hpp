@@ -1,8 +1,10 @@
 #pragma once
 // Sums in a fixed order on a GPU. An output that is summed over rows is written by whoever owns a run of rows that lead to the same place;
-// where rows do not come in that order, the polynomial is run over them in another order, once for each index that leads to sums. Sums that
-// several owners share lie in the workspace as parts, two for every chunk of rows (its first and its last sum), and are added in the order
-// of chunks (emit/order).
+// where rows do not come in that order, there is another pass over the rows in the order of the index that leads to the sums. Either it
+// runs the polynomial for these outputs (transposed: what stays with the sender is summed in registers), or, where that would read much
+// more, the first pass leaves a message of every row in the workspace, and the second one adds messages up. Sums that several owners share
+// lie in the workspace as parts, two for every chunk of rows (its first and its last sum), and are added in the order of chunks
+// (emit/order).
 #include <string>
 #include <vector>
 
@@ -13,7 +15,8 @@ namespace clebsch {
 /// One pass over the rows: a polynomial of its own for some of the outputs.
 struct OrderedPass {
     Polynomial polynomial;
-    std::vector<int> operands;  ///< of the given polynomial: what the pass's operands are
+    std::vector<int> operands;   ///< of the given polynomial: what the pass's operands are
+    std::vector<bool> messages;  ///< of every operand of the pass: it is kept in the workspace, a row for every row of the iteration space
     std::vector<int> indices;  ///< likewise; -1 for the two that an ordered pass adds at the end: the row, and the sorted target of place i
     /// What the rows are ordered by (indices of the given polynomial, first applied first), equal ones as they come; empty: by nothing.
     std::vector<std::string> order;

@@ -70,7 +70,9 @@ bool has_channels(const Polynomial& polynomial, int operand) {
 std::vector<std::string> stationary_chain(const GpuProblem& problem) {
     const Polynomial& polynomial = problem.polynomial;
     for (const Operand& operand : polynomial.operands)
-        if (problem.ordered && operand.role == Role::output && operand.rows.kind == Addressing::Kind::indexed) return operand.rows.via;
+        if (problem.ordered && operand.role == Role::output && operand.rows.kind == Addressing::Kind::indexed &&
+            !problem.is_message(static_cast<std::size_t>(&operand - polynomial.operands.data())))
+            return operand.rows.via;
     std::map<std::vector<std::string>, std::int64_t> sizes;
     for (const Operand& operand : polynomial.operands)
         if (operand.rows.kind == Addressing::Kind::indexed && polynomial.is_sorted(operand)) sizes[operand.rows.via] += operand.size() + 1;
@@ -111,7 +113,8 @@ bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::strin
             if (!used.contains(o)) result.way = StreamWay::unused;
             else if (stationary || operand.rows.kind == Addressing::Kind::shared) result.way = StreamWay::constant;
             else result.way = StreamWay::staged;
-            result.kept = operand.rows.kind == Addressing::Kind::indexed;
+            // Rows in another order (schedule/gpu_order) are read once, too.
+            result.kept = operand.rows.kind == Addressing::Kind::indexed && polynomial.space_of(operand) != polynomial.rows;
         } else {
             std::set<std::pair<int, bool>> segments;
             for (const Path& path : polynomial.paths)
@@ -119,7 +122,8 @@ bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::strin
             if (segments.size() != operand.segments.size())
                 return why_not = "output '" + operand.name + "' has segments no path writes", false;
             if (operand.rows.kind == Addressing::Kind::shared) return why_not = "output '" + operand.name + "' has one row for all", false;
-            if (operand.rows.kind == Addressing::Kind::each) result.way = channels ? StreamWay::stored : StreamWay::reduced;
+            if (operand.rows.kind == Addressing::Kind::each || problem.is_message(static_cast<std::size_t>(o)))
+                result.way = channels ? StreamWay::stored : StreamWay::reduced;
             else if (!channels) return why_not = "output '" + operand.name + "' is summed over rows and channels", false;
             else result.way = stationary ? StreamWay::accumulated : StreamWay::scattered;
             if (problem.ordered && result.way == StreamWay::scattered)

@@ -19,8 +19,8 @@ int explain_gpu(const Request& request, const std::string& target, DType dtype, 
     std::string text = request.title + " on " + gpu_target(target).name() + ", " + to_text(dtype) + "\n";
     if (deterministic) text += explain_passes(passes.size());
     for (const OrderedPass& pass : passes) {
-        GpuProblem problem = gpu::gpu_problem(pass.polynomial, std::vector<DType>(pass.operands.size(), dtype), dtype, gpu_target(target));
-        problem.ordered = deterministic;
+        GpuProblem problem =
+            gpu::gpu_problem(pass, std::vector<DType>(polynomial->operands.size(), dtype), dtype, gpu_target(target), deterministic);
         std::string own;
         gpu::gpu_kernels_for(problem, "", [&](const GpuKernels& kernels) {
             own = (deterministic ? explain(pass, size_of(dtype)) : "") + kernels.explain;

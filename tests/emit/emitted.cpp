@@ -57,12 +57,13 @@ struct Prepared {
     GpuKernels kernels;
 };
 
-Prepared prepare(const Polynomial& polynomial, const std::string& schedule, bool ordered = false) {
+Prepared prepare(const Polynomial& polynomial, const std::string& schedule, bool ordered = false, std::vector<bool> messages = {}) {
     GpuProblem problem{.polynomial = polynomial,
                        .storage = std::vector<GpuNumber>(polynomial.operands.size(), GpuNumber::float64),
                        .compute = GpuNumber::float64,
                        .target = gpu_target("sm_90"),
-                       .ordered = ordered};
+                       .ordered = ordered,
+                       .messages = std::move(messages)};
     GpuKernels kernels = gpu_kernels(problem, schedule);
     return {std::move(problem), std::move(kernels)};
 }
@@ -130,8 +131,8 @@ class Runner {
             const Operand& operand = polynomial().operands[o];
             if (operand.role != Role::output) continue;
             // Every number has to be written that is not summed.
-            std::fill_n(arrays_[o], static_cast<std::size_t>(rows_of(rows_, polynomial().space_of(operand)) * operand.size()),
-                        prepared_.kernels.summed[o] || rows == 0 ? 0.0 : NAN);
+            const std::int64_t count = prepared_.problem.is_message(o) ? rows : rows_of(rows_, polynomial().space_of(operand));
+            std::fill_n(arrays_[o], static_cast<std::size_t>(count * operand.size()), prepared_.kernels.summed[o] || rows == 0 ? 0.0 : NAN);
         }
         chunks_ = gpu_chunks(prepared_.kernels, rows, 1);
         if (prepared_.kernels.stream) chunks_ = {.rows = 32, .count = (rows + 31) / 32};  // many borders between chunks
@@ -210,7 +211,10 @@ class PassRunner {
     PassRunner(const EmittedCase& one, HostKernels& host) : one_(one) {
         passes_ = gpu_passes(one.polynomial, one.ordered);
         for (const OrderedPass& pass : passes_) {
-            prepared_.push_back(prepare(pass.polynomial, one.schedule, one.ordered));
+            std::vector<bool> messages;
+            for (std::size_t o = 0; o < pass.operands.size(); ++o)
+                messages.push_back(pass.messages[o] && pass.polynomial.operands[o].role == Role::output);
+            prepared_.push_back(prepare(pass.polynomial, one.schedule, one.ordered, std::move(messages)));
             first_stage_.push_back(-1);
             for (const GpuStage& stage : prepared_.back().kernels.stages) {
                 const int number = host.add(stage.kernel);
@@ -225,11 +229,23 @@ class PassRunner {
 
     /// `arrays`: of the polynomial's operands.
     void run(const HostKernels& host, const std::vector<double*>& arrays) {
+        std::map<int, std::vector<double>> messages;  // of operands
         for (std::size_t p = 0; p < passes_.size(); ++p) {
             Indices indices = one_.inputs.indices;
             if (!passes_[p].order.empty()) order(host, p, indices);
             std::vector<double*> own;
-            for (const int o : passes_[p].operands) own.push_back(arrays[static_cast<std::size_t>(o)]);
+            for (std::size_t o = 0; o < passes_[p].operands.size(); ++o) {
+                const int given = passes_[p].operands[o];
+                if (!passes_[p].messages[o]) {
+                    own.push_back(arrays[static_cast<std::size_t>(given)]);
+                    continue;
+                }
+                std::vector<double>& message = messages[given];
+                message.resize(static_cast<std::size_t>(rows_of(one_.inputs.rows, passes_[p].polynomial.rows) *
+                                                        passes_[p].polynomial.operands[o].size()) +
+                               8);
+                own.push_back(message.data());
+            }
             Runner(prepared_[p], own, indices, one_.inputs.rows, one_.aligned).run(host, first_stage_[p]);
         }
     }

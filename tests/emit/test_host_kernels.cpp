@@ -1,6 +1,7 @@
 // Emitted kernels, run on the host thread by thread, against the reference.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "describe/derivative.hpp"
@@ -100,7 +101,9 @@ TEST_CASE("sums in a fixed order: random polynomials, convolutions and their der
         coverage.add(polynomial);
         coverage.add(cases.back().inputs);
         for (const OrderedPass& pass : ordered_passes(polynomial))
-            coverage.count("pass", pass.order.empty() ? "rows as they come" : "rows in another order");
+            coverage.count("pass", pass.order.empty()                                              ? "rows as they come"
+                                   : std::ranges::find(pass.messages, true) != pass.messages.end() ? "messages"
+                                                                                                   : "rows in another order");
     }
     MESSAGE(coverage.to_text());
     compare(cases);

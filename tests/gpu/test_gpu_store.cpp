@@ -166,7 +166,7 @@ TEST_CASE("without the compiler (run by the next test)" * doctest::skip(std::get
     const auto load = [&](const Polynomial& polynomial) {
         for (const OrderedPass& pass : gpu_passes(polynomial, false)) {
             GpuProblem problem =
-                gpu::gpu_problem(pass.polynomial, std::vector<DType>(pass.operands.size(), DType::float32), DType::float32, target);
+                gpu::gpu_problem(pass, std::vector<DType>(polynomial.operands.size(), DType::float32), DType::float32, target, false);
             gpu::gpu_kernels_for(problem, "", [&](const GpuKernels& kernels) {
                 for (const GpuStage& stage : kernels.stages)
                     CHECK(gpu::machine_code(target, {stage.kernel.name, full_text(stage)}).size() > 100);

@@ -22,8 +22,12 @@ Pass::Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, 
       device_(&device),
       spaces_(row_spaces(problem_.polynomial)) {
     const auto space = [&](const std::string& name) { return static_cast<int>(std::ranges::find(spaces_, name) - spaces_.begin()); };
-    for (const Operand& operand : polynomial().operands)
-        operand_space_.push_back(operand.rows.kind == Addressing::Kind::shared ? -1 : space(polynomial().space_of(operand)));
+    for (std::size_t o = 0; o < polynomial().operands.size(); ++o) {
+        const Operand& operand = polynomial().operands[o];
+        operand_space_.push_back(problem_.is_message(o)                          ? 0
+                                 : operand.rows.kind == Addressing::Kind::shared ? -1
+                                                                                 : space(polynomial().space_of(operand)));
+    }
     for (const Index& index : polynomial().indices) index_to_.push_back(space(index.to));
     std::vector<KernelSource> sources;
     kernels_ = gpu_kernels_for(problem_, schedule, [&](const GpuKernels& kernels) {

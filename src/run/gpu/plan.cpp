@@ -44,6 +44,16 @@ GpuProblem gpu_problem(const Polynomial& polynomial, const std::vector<DType>& d
     return {.polynomial = polynomial, .storage = numbers_of(dtypes), .compute = number_of(compute), .target = target};
 }
 
+GpuProblem gpu_problem(const OrderedPass& pass, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target, bool ordered) {
+    std::vector<DType> own;
+    for (std::size_t o = 0; o < pass.operands.size(); ++o) own.push_back(pass.messages[o] ? compute : dtypes[at(pass.operands[o])]);
+    GpuProblem problem = gpu_problem(pass.polynomial, own, compute, target);
+    problem.ordered = ordered;
+    for (std::size_t o = 0; o < pass.operands.size(); ++o)
+        problem.messages.push_back(pass.messages[o] && pass.polynomial.operands[o].role == Role::output);
+    return problem;
+}
+
 Work gpu_work(const Polynomial& polynomial, const std::vector<DType>& dtypes, std::span<const std::int64_t> rows) {
     const std::vector<std::string> spaces = row_spaces(polynomial);
     const auto rows_of = [&](const std::string& space) {
@@ -87,10 +97,25 @@ struct PolynomialPlan::Data {
     std::vector<int> operand_space;  ///< -1: one row
     std::vector<int> index_from, index_to;
     std::vector<PlannedPass> passes;
+    std::vector<bool> messages;  ///< per operand: kept in the workspace between two passes
     std::unique_ptr<Memory> error;
 
     std::int64_t rows_of(std::size_t o, std::span<const std::int64_t> rows) const {
         return operand_space[o] < 0 ? 1 : rows[at(operand_space[o])];
+    }
+    /// Where messages of an output begin in the workspace; for the number of operands: their end.
+    std::size_t message_offset(std::size_t o, std::int64_t all_rows) const {
+        std::size_t bytes = 0;
+        for (std::size_t other = 0; other < o; ++other) {
+            if (!messages[other]) continue;
+            std::size_t size = 0;
+            if (__builtin_mul_overflow(static_cast<std::size_t>(all_rows),
+                                       static_cast<std::size_t>(polynomial.operands[other].size()) * size_of(compute), &size) ||
+                size > (std::size_t{1} << 60))
+                fail("the workspace would exceed 2^60 bytes");
+            bytes += (size + alignment - 1) / alignment * alignment;
+        }
+        return bytes;
     }
     void add_pass(OrderedPass made, const PlanOptions& options);
     void check(const Call& call) const;
@@ -122,13 +147,15 @@ void PolynomialPlan::Data::check(const Call& call) const {
 }
 
 void PolynomialPlan::Data::add_pass(OrderedPass made, const PlanOptions& options) {
-    std::vector<DType> own;
-    for (const int o : made.operands) own.push_back(dtypes[at(o)]);
-    GpuProblem problem = gpu_problem(made.polynomial, own, compute, device->target());
+    GpuProblem problem = gpu_problem(made, dtypes, compute, device->target(), options.deterministic);
     problem.blocks = options.blocks;
     problem.team_warps = options.team_warps;
     problem.consumers = options.consumers;
-    problem.ordered = options.deterministic;
+    std::vector<DType> own;
+    for (std::size_t o = 0; o < made.operands.size(); ++o) {
+        own.push_back(made.messages[o] ? compute : dtypes[at(made.operands[o])]);
+        if (made.messages[o]) messages[at(made.operands[o])] = true;
+    }
     PlannedPass& pass =
         passes.emplace_back(PlannedPass{Pass(*device, std::move(problem), std::move(own), compute, options.schedule), std::move(made)});
     for (const std::string& space : pass.pass.spaces()) pass.spaces.push_back(position(spaces, space));
@@ -167,6 +194,7 @@ PolynomialPlan::PolynomialPlan(Polynomial polynomial, const PlanOptions& given) 
         data->index_to.push_back(position(data->spaces, index.to));
     }
     data->deterministic = options.deterministic;
+    data->messages.assign(polynomial.operands.size(), false);
     data->polynomial = std::move(polynomial);
     for (OrderedPass& pass : gpu_passes(data->polynomial, options.deterministic)) data->add_pass(std::move(pass), options);
     data->error = std::make_unique<Memory>(*data->device, alignment);
@@ -202,7 +230,7 @@ std::size_t PolynomialPlan::workspace_bytes(std::span<const std::int64_t> rows) 
         for (const int space : pass.spaces) own.push_back(rows[at(space)]);
         bytes = std::max(bytes, pass.order_bytes(rows[0]) + pass.pass.workspace_bytes(own));
     }
-    return bytes;
+    return data_->message_offset(data_->messages.size(), rows[0]) + bytes;
 }
 
 void PolynomialPlan::Data::launch(const PlannedPass& pass, const Call& call, void* workspace, Stream stream) const {
@@ -212,27 +240,31 @@ void PolynomialPlan::Data::launch(const PlannedPass& pass, const Call& call, voi
     static thread_local std::vector<IndexBuffer> indices;
     static thread_local std::vector<std::int64_t> rows;
     const std::int64_t all = call.rows[0];
+    auto* const own = static_cast<std::byte*>(workspace) + message_offset(messages.size(), all);  // of this pass
     if (pass.sort) {
         indices.clear();
         rows.clear();
         for (const int i : pass.order) indices.push_back(call.indices[at(i)]);
         for (const int space : pass.order_space) rows.push_back(call.rows[at(space)]);
-        pass.sort->launch(indices, rows, all, workspace, error->data(), stream);
+        pass.sort->launch(indices, rows, all, own, error->data(), stream);
     }
     buffers.clear();
     indices.clear();
     rows.clear();
-    for (const int o : pass.made.operands) buffers.push_back(call.buffers[at(o)]);
+    for (std::size_t o = 0; o < pass.made.operands.size(); ++o) {
+        const std::size_t given = at(pass.made.operands[o]);
+        if (!pass.made.messages[o]) buffers.push_back(call.buffers[given]);
+        else buffers.push_back({static_cast<std::byte*>(workspace) + message_offset(given, all), compute, all, 0});
+    }
     for (const int i : pass.made.indices)
         if (i >= 0) indices.push_back(call.indices[at(i)]);
     if (pass.sort) {
-        const RowOrder::Result order = RowOrder::result(workspace, all);
+        const RowOrder::Result order = RowOrder::result(own, all);
         indices.push_back(order.rows);
         indices.push_back(order.targets);
     }
     for (const int space : pass.spaces) rows.push_back(call.rows[at(space)]);
-    pass.pass.launch({.buffers = buffers, .indices = indices, .rows = rows}, static_cast<std::byte*>(workspace) + pass.order_bytes(all),
-                     error->data(), stream);
+    pass.pass.launch({.buffers = buffers, .indices = indices, .rows = rows}, own + pass.order_bytes(all), error->data(), stream);
 }
 
 void PolynomialPlan::launch(const Call& call, Workspace workspace, Stream stream) const {

@@ -14,6 +14,7 @@
 #include "run/call.hpp"
 #include "run/gpu/driver.hpp"
 #include "schedule/estimate.hpp"
+#include "schedule/gpu_order.hpp"
 
 namespace clebsch::gpu {
 
@@ -44,7 +45,7 @@ class PolynomialPlan {
     const Device& device() const;
 
     /// Device memory that a launch over these rows needs: sums of outputs that are stored otherwise than they are summed, parts of sums
-    /// that several blocks share, the order of rows.
+    /// that several blocks share, the order of rows, messages.
     std::size_t workspace_bytes(std::span<const std::int64_t> rows) const;
 
     /// Puts the work on the stream: all buffers, indices and the workspace (256-byte aligned) are in this device's memory. Outputs are
@@ -82,6 +83,8 @@ GpuNumber number_of(DType dtype);
 std::vector<GpuNumber> numbers_of(const std::vector<DType>& dtypes);
 /// The problem the emitter is given for these options.
 GpuProblem gpu_problem(const Polynomial& polynomial, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target);
+/// Of a pass over the rows: `dtypes` are those of the given polynomial's operands.
+GpuProblem gpu_problem(const OrderedPass& pass, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target, bool ordered);
 /// The kernels of a problem for whoever compiles them: `use` is called with them, and again with others if the compiler refuses the first
 /// (it throws Error): producers of a light kernel may not keep more registers than any part of it uses, which the compiler alone knows.
 template <class Use>

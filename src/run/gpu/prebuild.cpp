@@ -47,10 +47,7 @@ void PrebuiltFolder::add(const std::vector<KernelSource>& sources) {
 
 void PrebuiltFolder::add_polynomial(const Polynomial& polynomial, const PlanOptions& options, DType compute) {
     for (const OrderedPass& pass : gpu_passes(polynomial, options.deterministic)) {
-        std::vector<DType> dtypes;
-        for (const int o : pass.operands) dtypes.push_back(options.dtypes[at(o)]);
-        GpuProblem problem = gpu_problem(pass.polynomial, dtypes, compute, target_);
-        problem.ordered = options.deterministic;
+        GpuProblem problem = gpu_problem(pass, options.dtypes, compute, target_, options.deterministic);
         gpu_kernels_for(problem, options.schedule, [&](const GpuKernels& kernels) {
             std::vector<KernelSource> sources;
             for (const GpuStage& stage : kernels.stages) sources.push_back({stage.kernel.name, full_text(stage)});
