@@ -19,6 +19,19 @@
 
 namespace clebsch {
 
+/// Rows that the next block reads or writes. A kernel may ask for them a little at a time while it computes (run/kernels/ahead.hpp), so
+/// that their way through the caches overlaps with the arithmetic; the executor asks for what a block leaves.
+struct Ahead {
+    struct Piece {
+        const std::byte* at = nullptr;
+        std::int64_t bytes = 0, stride = 0, rows = 0;  ///< packed rows are one long row
+    };
+    Piece* piece = nullptr;  ///< [pieces], the first with the least left
+    int pieces = 0;
+    std::int64_t taken = 0;  ///< bytes of the first piece's first row
+    std::int64_t lines = 0;  ///< of all pieces at the start
+};
+
 template <class T>
 struct Block {
     int rows = 0;
@@ -26,6 +39,7 @@ struct Block {
     T* const* const* outputs = nullptr;       ///< [operand][row]; null for inputs
     std::byte* scratch = nullptr;
     const std::byte* prepared = nullptr;
+    Ahead* ahead = nullptr;  ///< null: nothing to ask for
 };
 
 }  // namespace clebsch

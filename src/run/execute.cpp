@@ -13,6 +13,8 @@ void add_to(T* __restrict sum, const T* __restrict summand, std::int64_t size) {
     for (std::int64_t i = 0; i < size; ++i) sum[i] += summand[i];
 }
 
+constexpr std::int64_t cache_line = 64;  // bytes
+
 template <class T>
 class Launch {
     using Kind = OperandPlan::Kind;
@@ -60,7 +62,8 @@ class Launch {
         for (std::int64_t i = begin; i < end;) {
             const int rows = collect(i, end, worker);
             if (rows == 0) continue;
-            if (plan_.fetch) fetch(i, std::min(end, i + plan_.block_rows), worker);
+            Ahead ahead = plan_.fetch == Fetch::own ? Ahead{} : ahead_of(i, std::min(end, i + plan_.block_rows), worker);
+            if (plan_.fetch == Fetch::executor) fetch(ahead);
             for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
                 if (plan_.operands[o].output) point_output(o, part, rows, worker);
                 else point_input(o, rows, worker);
@@ -68,8 +71,10 @@ class Launch {
             Block<T> block{.rows = rows, .inputs = worker.inputs, .outputs = worker.outputs, .scratch = worker.scratch};
             for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
                 block.prepared = launch_.prepared[k];
+                block.ahead = ahead.pieces > 0 ? &ahead : nullptr;
                 plan_.kernels[k]->run(block);
             }
+            fetch(ahead);
             for (std::size_t o = 0; o < plan_.operands.size(); ++o)
                 if (plan_.operands[o].output) finish_block(o, part, rows, worker);
         }
@@ -160,25 +165,26 @@ class Launch {
         if (launch_.shared_rows[o] != nullptr) std::fill_n(worker.inputs[o], plan_.block_rows, launch_.shared_rows[o]);
     }
 
-    /// Asks for the rows of the next block, so that their way through the caches overlaps with the arithmetic of this one: kernels read
-    /// pieces of rows, which hardware does not foresee.
-    void fetch(std::int64_t begin, std::int64_t end, const Worker& worker) const {
-        if (begin >= end) return;
-        for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
+    /// The rows of the next block: kernels read pieces of rows, which hardware does not foresee.
+    Ahead ahead_of(std::int64_t begin, std::int64_t end, const Worker& worker) const {
+        Ahead ahead{.piece = worker.ahead};
+        for (std::size_t o = 0; o < plan_.operands.size() && begin < end; ++o) {
             const OperandPlan& operand = plan_.operands[o];
-            if (operand.kind != Kind::each) continue;
             const std::int64_t bytes = operand.form.size * static_cast<std::int64_t>(size_of(operand.form.dtype));
-            if (launch_.operands[o].row_bytes == bytes) {
-                fetch_bytes(each_row(o, begin, worker), bytes * (end - begin));
-                continue;
-            }
-            for (std::int64_t row = begin; row < end; ++row) fetch_bytes(each_row(o, row, worker), bytes);
+            if (operand.kind != Kind::each || bytes == 0) continue;
+            Ahead::Piece& piece = worker.ahead[ahead.pieces++];
+            piece = {.at = each_row(o, begin, worker), .bytes = bytes, .stride = launch_.operands[o].row_bytes, .rows = end - begin};
+            if (piece.stride == bytes) piece = {.at = piece.at, .bytes = bytes * piece.rows, .stride = 0, .rows = 1};
+            ahead.lines += (piece.bytes + cache_line - 1) / cache_line * piece.rows;
         }
+        return ahead;
     }
 
-    static void fetch_bytes(const std::byte* at, std::int64_t bytes) {
-        constexpr std::int64_t line = 64;
-        for (std::int64_t b = 0; b < bytes; b += line) __builtin_prefetch(at + b, 0, 2);
+    /// Asks for what kernels have not asked for.
+    static void fetch(Ahead& ahead) {
+        for (; ahead.pieces > 0; ++ahead.piece, --ahead.pieces, ahead.taken = 0)
+            for (Ahead::Piece& piece = *ahead.piece; piece.rows > 0; --piece.rows, piece.at += piece.stride, ahead.taken = 0)
+                for (; ahead.taken < piece.bytes; ahead.taken += cache_line) __builtin_prefetch(piece.at + ahead.taken, 0, 2);
     }
 
     void start_output(std::size_t o, std::int64_t part, Worker& worker) const {

@@ -137,7 +137,7 @@ void plan_blocks(Data& plan) {
         plan.block_rows = std::clamp(kernel->preferred_rows(), plan.block_rows, most_block_rows);
         plan.prepared_bytes.push_back(kernel->prepared_bytes(element));
         plan.work_per_row += kernel->estimate().multiply_adds;
-        plan.fetch = plan.fetch || !kernel->fetches();
+        plan.fetch = std::max(plan.fetch, kernel->fetches());
     }
     const auto kernel_scratch = [&](int rows) {
         std::size_t bytes = 0;

@@ -47,7 +47,7 @@ struct PlanData {
     bool partly_masked = false;              ///< whether -1 can mask some operands of a row and leave paths that go without
     int border_chain = -1;                   ///< the chain of the largest sorted output: parts begin where its row changes, if they can
     int block_rows = 1;
-    bool fetch = false;                       ///< ask for the rows of the next block
+    Fetch fetch = Fetch::own;                 ///< who asks for the rows of the next block
     std::size_t scratch_bytes = 0;            ///< of one worker, for the kernels
     std::vector<std::size_t> prepared_bytes;  ///< of each kernel
     double work_per_row = 0;                  ///< multiply-adds and numbers touched, roughly: how many rows make a part worth while

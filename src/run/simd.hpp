@@ -119,7 +119,13 @@ CLEBSCH_INLINE Vector<T> swap_lanes(Vector<T> a, Vector<T> b, Lanes<L...>) {
 /// Lane l: a[l] where bit `Distance` of l is clear, else b[l].
 template <class T, int Distance>
 CLEBSCH_INLINE Vector<T> blend(Vector<T> a, Vector<T> b) {
+#if defined(CLEBSCH_ISA_AVX2)
+    // Compilers make shuffles of these, which only one port executes.
+    if constexpr (sizeof(T) == 4) return (Vector<T>)_mm256_blend_ps(a, b, Distance == 4 ? 0xF0 : Distance == 2 ? 0xCC : 0xAA);
+    else return (Vector<T>)_mm256_blend_pd(a, b, Distance == 2 ? 0xC : 0xA);
+#else
     return blend_lanes<T, Distance>(a, b, typename LanesUpTo<lanes_of<T>>::type{});
+#endif
 }
 /// Lane l: a[l + Distance] where that bit is clear, else b[l - Distance].
 template <class T, int Distance>

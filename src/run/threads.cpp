@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -25,6 +26,21 @@ void pause() {
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
+}
+
+/// How long a thread looks for what it waits for before it sleeps. A processor that has gone to rest takes tens of microseconds to wake, in
+/// a virtual machine hundreds, which a launch of a few milliseconds would lose at its start and again at its end.
+constexpr std::chrono::microseconds patience{200};
+
+/// Whether `found()` became true while looking.
+template <class Found>
+bool look_for(Found found) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    do {
+        for (int i = 0; i < 32; ++i, pause())
+            if (found()) return true;
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
 }
 
 /// One call of run(); lives on the caller's stack.
@@ -66,21 +82,23 @@ struct ThreadPool::State {
     std::mutex mutex;
     std::condition_variable wake, finished;
     std::vector<Job*> jobs;                 ///< with tasks left, newest last: inner calls first, so that they do not hold up outer ones
-    std::atomic<std::int64_t> arrivals{0};  ///< counts listed jobs, so that an idle worker can look without the mutex
+    std::atomic<std::int64_t> arrivals{0};  ///< counts listed jobs, so that a worker without one can look without the mutex
     bool stop = false;
     std::vector<std::thread> workers;
 
     void worker() {
-        std::int64_t seen = 0;
         while (true) {
-            // A launch is often followed by another one soon: looking for a few microseconds saves the cost of sleeping and waking.
-            for (int i = 0; i < 500 && arrivals.load(std::memory_order_relaxed) == seen; ++i) pause();
             Job* job = nullptr;
             {
                 std::unique_lock lock(mutex);
-                wake.wait(lock, [&] { return stop || !jobs.empty(); });
+                if (jobs.empty() && !stop) {  // a launch is often followed by another one soon
+                    const std::int64_t seen = arrivals.load(std::memory_order_relaxed);
+                    lock.unlock();
+                    look_for([&] { return arrivals.load(std::memory_order_relaxed) != seen; });
+                    lock.lock();
+                    wake.wait(lock, [&] { return stop || !jobs.empty(); });
+                }
                 if (stop) return;
-                seen = arrivals.load(std::memory_order_relaxed);
                 job = jobs.back();
                 if (job->next.load(std::memory_order_relaxed) >= job->tasks) {
                     jobs.pop_back();  // its caller has not come to remove it yet
@@ -114,10 +132,7 @@ struct ThreadPool::State {
             jobs.erase(std::remove(jobs.begin(), jobs.end(), &job), jobs.end());
         }
         // No worker can join any more; those inside are running a task of ours.
-        for (int i = 0; i < 2000; ++i) {
-            if (job.helpers.load(std::memory_order_acquire) == 0) return;
-            pause();
-        }
+        if (look_for([&] { return job.helpers.load(std::memory_order_acquire) == 0; })) return;
         std::unique_lock lock(mutex);
         finished.wait(lock, [&] { return job.helpers.load(std::memory_order_acquire) == 0; });
     }

@@ -77,7 +77,7 @@ void find_borders(const Division& division, const IndexBuffer* indices, std::spa
         const std::int64_t even = quotient * part + std::min(part, remainder);
         division.borders[part] = even;
         if (chain.empty() || part == 0 || part == division.parts) continue;
-        const std::int64_t before = row_through(indices, chain, even - 1), end = even + quotient / 2;
+        const std::int64_t before = row_through(indices, chain, even - 1), end = even + quotient;
         for (std::int64_t i = even; i < end; ++i) {
             if (row_through(indices, chain, i) == before) continue;
             division.borders[part] = i;
@@ -149,6 +149,7 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
         worker.staging = arena.take<T*>(operands);
         worker.runs = arena.take<typename Worker::Run>(operands);
         worker.each = arena.take<typename Worker::EachRows>(operands);
+        worker.ahead = arena.take<Ahead::Piece>(operands);
         worker.iteration = arena.take<std::int64_t>(plan.block_rows);
         const auto chains = static_cast<std::int64_t>(plan.chains.size());
         worker.chain_rows = arena.take<std::int64_t*>(chains);

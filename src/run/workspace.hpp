@@ -3,7 +3,7 @@
 //
 // Parts are ranges of consecutive iteration rows. They depend on the problem alone, never on the number of threads, and every sum has one
 // order; so results are bitwise the same however parts are spread. A border moves to the next row of the largest sorted output if that is
-// near. Outputs:
+// before the next border. Outputs:
 // - each: a row belongs to one part.
 // - sorted: rows of a part's own range are written in place. The first row, where the part before it has begun it, goes to the part's
 // `head` row,
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 
+#include "run/block.hpp"
 #include "run/call.hpp"
 #include "run/plan_data.hpp"
 #include "run/threads.hpp"
@@ -58,7 +59,7 @@ struct Division {
     std::int64_t* borders = nullptr;  ///< [parts + 1]: first iteration row of each part
     std::byte** scratch = nullptr;    ///< [workers]: for whatever runs
 };
-/// Even parts, whose borders move to where the row of a chain of indices changes if that is near. `chain` empty: even parts.
+/// Even parts, whose borders move to where the row of a chain of indices changes if that is before the next one. `chain` empty: even parts.
 void find_borders(const Division& division, const IndexBuffer* indices, std::span<const int> chain);
 /// Row of an operand that belongs to an iteration row; -1: none.
 std::int64_t row_through(const IndexBuffer* indices, std::span<const int> chain, std::int64_t row);
@@ -104,6 +105,7 @@ struct WorkerState {
     T** staging = nullptr;                ///< [operands] -> [block_rows + 1] rows
     Run* runs = nullptr;                  ///< [operands]
     EachRows* each = nullptr;             ///< [operands]
+    Ahead::Piece* ahead = nullptr;        ///< [operands]: rows of the next block
     T* discard = nullptr;                 ///< a row for outputs that have no row
     std::byte* scratch = nullptr;
 };

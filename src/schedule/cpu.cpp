@@ -10,15 +10,37 @@
 namespace clebsch {
 namespace {
 
+bool mixes_channels(const Path& path) {
+    return std::ranges::any_of(path.factors, [](const Factor& factor) { return factor.channels.size() > 1; });
+}
+/// Whether there are more coefficients than the widest operand has components. Else every component meets one number, and there is nothing
+/// to fold.
+bool folding_gains(const Polynomial& polynomial, const Path& path) {
+    int most = 1;
+    for (const Factor& factor : path.factors) {
+        const Operand& operand = polynomial.operands[static_cast<std::size_t>(factor.operand)];
+        if (!factor.channels.empty()) most = std::max(most, operand.segments[static_cast<std::size_t>(factor.segment)].components);
+    }
+    return static_cast<int>(reduced_entries(path).size()) > most;
+}
+
 /// Whether something without channels meets something with channels: what folding gains from. Products of channels with channels share
 /// monomials instead, which `terms` finds among all of them, so they are kept together.
 bool has_factor_without_channels(const Path& path) {
     return std::ranges::any_of(path.extents, [](const auto& extent) { return extent.second > 1; }) &&
            std::ranges::any_of(path.factors, [](const Factor& factor) { return factor.channels.empty(); });
 }
-bool any_path(const Path&) { return true; }
+/// Such a path that gains nothing, beside products with matrices: they have loops over vectors too.
+bool is_beside_matrices(const Polynomial& polynomial, const Path& path) {
+    return has_factor_without_channels(path) && std::ranges::any_of(polynomial.paths, mixes_channels) && !folding_gains(polynomial, path);
+}
+bool suits_fold(const Polynomial& polynomial, const Path& path) {
+    return has_factor_without_channels(path) && !is_beside_matrices(polynomial, path);
+}
+bool suits_mix(const Polynomial& polynomial, const Path& path) { return mixes_channels(path) || is_beside_matrices(polynomial, path); }
+bool any_path(const Polynomial&, const Path&) { return true; }
 /// Too few channels to fill vectors: rows fill them instead, if every path is like that.
-bool has_few_channels(const Path& path) {
+bool has_few_channels(const Polynomial&, const Path& path) {
     std::int64_t combinations = 1;
     for (const auto& [letter, extent] : path.extents)
         if (__builtin_mul_overflow(combinations, extent, &combinations)) return false;
@@ -28,12 +50,12 @@ bool has_few_channels(const Path& path) {
 struct Family {
     const char* name;
     std::unique_ptr<Kernel> (*make)(const KernelRequest&, std::vector<int>&);
-    bool (*suits)(const Path&);
+    bool (*suits)(const Polynomial&, const Path&);
 };
 // Most specialised first; `general` takes whatever is left.
 constexpr std::array<Family, 5> families{{{"lanes", make_lanes_kernel, has_few_channels},
-                                          {"fold", make_fold_kernel, has_factor_without_channels},
-                                          {"mix", make_mix_kernel, any_path},
+                                          {"fold", make_fold_kernel, suits_fold},
+                                          {"mix", make_mix_kernel, suits_mix},
                                           {"terms", make_terms_kernel, any_path},
                                           {"general", make_general_kernel, any_path}}};
 
@@ -65,7 +87,7 @@ KernelChoice choose_kernels(const Polynomial& polynomial, InstructionSet isa, co
         if (!family.empty() && family != f.name && !last) continue;
         KernelRequest request{.polynomial = &polynomial, .paths = {}, .isa = isa};
         std::ranges::copy_if(left, std::back_inserter(request.paths),
-                             [&](int p) { return f.suits(polynomial.paths[static_cast<std::size_t>(p)]); });
+                             [&](int p) { return f.suits(polynomial, polynomial.paths[static_cast<std::size_t>(p)]); });
         if (request.paths.empty()) continue;
         std::vector<int> taken;
         std::unique_ptr<Kernel> kernel = f.make(request, taken);

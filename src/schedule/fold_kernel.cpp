@@ -294,7 +294,7 @@ class FoldKernel final : public Kernel {
     std::vector<int> paths() const override { return program_.paths; }
     Estimate estimate() const override { return estimate_; }
     OverwriteMap overwritten() const override { return overwritten_; }
-    bool fetches() const override { return true; }
+    Fetch fetches() const override { return Fetch::own; }
     int preferred_rows() const override { return 2 * fold_rows; }
     std::size_t scratch_bytes(std::size_t element_size, int) const override {
         return element_size * static_cast<std::size_t>(element_size == 4 ? float_.scratch : double_.scratch);

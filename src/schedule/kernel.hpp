@@ -1,6 +1,7 @@
 #pragma once
 // A scheduled piece of a polynomial: some of its paths, packed for one family of loops.
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,13 @@ namespace clebsch {
 
 using OverwriteMap = std::vector<std::vector<bool>>;
 
+/// Who asks for coming rows of operands whose rows follow one another.
+enum class Fetch : std::uint8_t {
+    own,       ///< the kernel, by itself
+    ahead,     ///< the kernel, from Block::ahead as it goes
+    executor,  ///< the executor, for the whole of the next block before each block
+};
+
 /// Immutable after construction; run() may be called from many threads at once, each with its own scratch.
 class Kernel {
  public:
@@ -26,8 +34,7 @@ class Kernel {
     /// stores instead of adding to (empty: none). The executor zeroes all others before the first kernel of a block.
     virtual OverwriteMap overwritten() const { return {}; }
     virtual int preferred_rows() const { return 32; }  ///< rows a block should have (upper bound of scratch use)
-    /// Whether it asks for coming rows of streamed operands itself; else the executor does, a block ahead.
-    virtual bool fetches() const { return false; }
+    virtual Fetch fetches() const { return Fetch::executor; }
     virtual std::size_t scratch_bytes(std::size_t element_size, int rows) const = 0;
 
     /// Work once per launch on operands that are shared by all rows (packing weights): inputs[o] is the row of operand o or null.

@@ -84,7 +84,12 @@ class Packer {
     bool add(int p) {
         const Path& path = polynomial_.paths[static_cast<std::size_t>(p)];
         const std::optional<MatrixPath> matrix = as_matrix_path(polynomial_, path);
-        if (!matrix || buffer_size.size() + 4 > mix_buffers) return false;
+        if (!matrix) {
+            if (!add_vectors(path)) return false;
+            paths.push_back(p);
+            return true;
+        }
+        if (buffer_size.size() + 4 > mix_buffers) return false;
         if (matrix->weight_is_output() ? !add_outer(*matrix) : !add_multiply(*matrix)) return false;
         paths.push_back(p);
         return true;
@@ -256,25 +261,33 @@ class Packer {
         return sums;
     }
 
+    MixMultiply multiplication(const MatrixPath& m, const MixRows& from, int components, bool from_columns, double scale) const {
+        const Factor& weight = m.path->factors[static_cast<std::size_t>(m.weight)];
+        const std::int64_t rows = m.extent(m.rows), columns = m.extent(m.columns);
+        return {.from = from,
+                .to = {},
+                .components = components,
+                .sources = from_columns ? columns : rows,
+                .targets = from_columns ? rows : columns,
+                .weight = weight.operand,
+                .weight_offset = operand(weight).offset(weight.segment),
+                .transposed = from_columns,
+                .shared = operand(weight).rows.kind == Addressing::Kind::shared,
+                .store = true,
+                .gathered = operand(weight).rows.kind == Addressing::Kind::indexed,
+                .packed_at = 0,
+                .scale = scale};
+    }
+    static std::vector<std::int64_t> key_of(const MixMultiply& step) {
+        return {step.from.operand,  step.from.offset, step.from.stride, step.components, step.weight,
+                step.weight_offset, step.sources,     step.targets,     step.transposed};
+    }
+
     /// T = W applied to `from`, shared between paths that ask for the same.
     MixRows multiplied(const MatrixPath& m, const MixRows& from, int components, bool from_columns, double scale,
                        const std::optional<MixRows>& direct, bool store) {
-        const Factor& weight = m.path->factors[static_cast<std::size_t>(m.weight)];
-        const std::int64_t rows = m.extent(m.rows), columns = m.extent(m.columns);
-        MixMultiply step{.from = from,
-                         .components = components,
-                         .sources = from_columns ? columns : rows,
-                         .targets = from_columns ? rows : columns,
-                         .weight = weight.operand,
-                         .weight_offset = operand(weight).offset(weight.segment),
-                         .transposed = from_columns,
-                         .shared = operand(weight).rows.kind == Addressing::Kind::shared,
-                         .store = true,
-                         .gathered = operand(weight).rows.kind == Addressing::Kind::indexed,
-                         .packed_at = 0,
-                         .scale = scale};
-        const std::vector<std::int64_t> key{from.operand,       from.offset,  from.stride,  components,  step.weight,
-                                            step.weight_offset, step.sources, step.targets, from_columns};
+        MixMultiply step = multiplication(m, from, components, from_columns, scale);
+        const std::vector<std::int64_t> key = key_of(step);
         if (!direct) {
             if (const auto found = multiplied_.find(key); found != multiplied_.end()) return found->second;
             step.to = {.operand = new_buffer(components * step.targets), .offset = 0, .stride = step.targets};
@@ -283,7 +296,7 @@ class Packer {
             step.to = *direct;
             step.store = store;
         }
-        multiply_adds += static_cast<double>(components) * static_cast<double>(rows) * static_cast<double>(columns);
+        multiply_adds += static_cast<double>(components) * static_cast<double>(step.sources) * static_cast<double>(step.targets);
         push(MixStepKind::multiply, multiplies, step);
         return step.to;
     }
@@ -301,7 +314,10 @@ class Packer {
             if (source.empty() || target.empty() || source.back() == m.output()) continue;
             if (source.size() > mix_vectors || target.size() > mix_vectors) continue;
             if (source.size() == 1 && is_plain(m, source.front(), from_columns ? m.columns : m.rows)) {
-                const int n = segment(m.path->factors[static_cast<std::size_t>(source.front())]).components;
+                // A product that another path has made already costs nothing.
+                const Factor& factor = m.path->factors[static_cast<std::size_t>(source.front())];
+                const MixMultiply made = multiplication(m, rows_of(factor), segment(factor).components, from_columns, 1.0);
+                const int n = multiplied_.contains(key_of(made)) ? 0 : made.components;
                 if (!best || n < best->components) best = Way{from_columns, false, n};
             }
             std::map<std::vector<int>, int> tuples;
@@ -361,6 +377,37 @@ class Packer {
         return true;
     }
 
+    /// A path without a matrix: products of vectors of one letter as they are.
+    bool add_vectors(const Path& path) {
+        if (!restrictions(path).empty() || path.extents.size() != 1 || path.extents.front().second == 0) return false;
+        MatrixPath m{.path = &path};
+        const Letters letters(1, path.extents.front().first);
+        std::vector<int> vectors;
+        for (int f = 0; f < static_cast<int>(path.factors.size()); ++f) {
+            const Letters& channels = path.factors[static_cast<std::size_t>(f)].channels;
+            if (!channels.empty() && channels != letters) return false;
+            if (channels.empty()) m.neither.push_back(f);
+            else if (f != m.output()) vectors.push_back(f);
+        }
+        if (vectors.empty() || vectors.size() > mix_vectors) return false;
+        Sums sums;
+        for (const CoefficientEntry& entry : reduced_entries(path)) {
+            Target target{.component = entry.index[static_cast<std::size_t>(m.output())], .vectors = {}};
+            for (const int f : vectors) target.vectors.emplace_back(f, entry.index[static_cast<std::size_t>(f)]);
+            sums[target].push_back(term_of(m, entry));
+        }
+        MixProduct step{.first_entry = static_cast<int>(entries.size())};
+        for (const auto& [target, list] : sums) {
+            MixEntry entry = side_entry(m, letters);
+            for (const Term& term : list) push_term(entry, term);
+            finish(entry, m, {}, target, letters);
+        }
+        store_first_of_each(m, step.first_entry, letters);
+        step.entries = static_cast<int>(entries.size()) - step.first_entry;
+        push(MixStepKind::product, products, step);
+        return true;
+    }
+
     /// What the result of a complete product is numbered by: the target side's factors, and the output if it has no letters.
     std::vector<int> results_of(const MatrixPath& m, const std::vector<int>& target) const {
         std::vector<int> by = target;
@@ -397,7 +444,7 @@ class Packer {
             walk(at, m, letters, letters);
             entry.vector[entry.vectors++] = f < 0 ? at : numbers(m, m.path->factors[static_cast<std::size_t>(f)], component, letters);
         }
-        multiply_adds += static_cast<double>(entry.outer * entry.inner);
+        multiply_adds += static_cast<double>(entry.outer * (entry.inner + (entry.to.inner_stride == 0 ? 1 : 0)));  // a sum meets its scalar
         entries.push_back(entry);
     }
 
@@ -499,6 +546,14 @@ class MixKernel final : public Kernel {
             for (const MixOuter& outer : packed_.outers)
                 view.program.most_components = std::max(view.program.most_components, outer.components);
         }
+        // Scratch of a block and rows that follow one another stay in the second cache while the next block's rows arrive there.
+        std::int64_t scratch = 1, streamed = 1;
+        for (const std::int64_t size : packed_.buffer_size) scratch += size;
+        for (const Operand& operand : request.polynomial->operands)
+            if (operand.rows.kind == Addressing::Kind::each) streamed += operand.size();
+        const std::int64_t rows = std::min((std::int64_t{1} << 17) / scratch, (std::int64_t{1} << 16) / streamed);
+        constexpr std::int64_t whole_tiles = 24;  // of every instruction set
+        preferred_rows_ = static_cast<int>(std::clamp<std::int64_t>(rows < whole_tiles ? rows : rows / whole_tiles * whole_tiles, 1, 48));
     }
 
     std::string name() const override { return "mix"; }
@@ -514,11 +569,8 @@ class MixKernel final : public Kernel {
     std::vector<int> paths() const override { return packed_.paths; }
     Estimate estimate() const override { return {.multiply_adds = packed_.multiply_adds, .bytes = 0}; }
     OverwriteMap overwritten() const override { return overwritten_; }
-    int preferred_rows() const override {
-        std::int64_t numbers = 1;
-        for (const std::int64_t size : packed_.buffer_size) numbers += size;
-        return static_cast<int>(std::clamp<std::int64_t>((std::int64_t{1} << 17) / numbers, 1, 64));
-    }
+    Fetch fetches() const override { return Fetch::ahead; }
+    int preferred_rows() const override { return preferred_rows_; }
     std::size_t scratch_bytes(std::size_t element_size, int rows) const override {
         return static_cast<std::size_t>(mix_scratch_bytes(single_.program, static_cast<std::int64_t>(element_size), rows));
     }
@@ -556,6 +608,7 @@ class MixKernel final : public Kernel {
     InstructionSet isa_;
     OverwriteMap overwritten_;
     View single_, double_;
+    int preferred_rows_ = 1;
 };
 
 }  // namespace

@@ -46,29 +46,35 @@ CLEBSCH_INLINE RowSource<T> source_of(const Rows<T>& rows, const MixNumbers& num
     return {inputs != nullptr ? inputs : rows.block.outputs[numbers.operand], nullptr, 0, numbers.offset};
 }
 
-/// Rows a product handles at a time, and entries with one target that it adds up in registers.
-constexpr int product_rows = 64, product_entries = 8;
+/// Rows a product handles at a time, and entries that it takes together.
+constexpr int product_rows = 64, product_entries = 5;
+
+/// f(row) for `count` rows from the first; one loop for each way of reaching rows.
+template <class T, class F>
+CLEBSCH_INLINE void for_each_row(const RowSource<T>& source, int first_row, int count, F f) {
+    if (source.pointers != nullptr)
+        for (int r = 0; r < count; ++r) f(r, source.pointers[first_row + r] + source.offset);
+    else
+        for (int r = 0; r < count; ++r) f(r, source.base + (first_row + r) * source.stride + source.offset);
+}
 
 /// The scalar factor of an entry for `count` rows.
 template <class T>
 void scales_of(const MixView& program, const MixEntry& entry, const Rows<T>& rows, int first_row, int count, T* scale) {
-    for (int r = 0; r < count; ++r) scale[r] = T(0);
+    T product[product_rows];
     for (int t = 0; t < entry.terms; ++t) {
         const MixScalarTerm& term = program.term[entry.first_term + t];
         const T coefficient = T(term.coefficient);
-        if (term.count == 1) {
-            const RowSource<T> number = source_of<T>(rows, program.scalar[term.first]);
-            for (int r = 0; r < count; ++r) scale[r] += coefficient * *number(first_row + r);
-            continue;
+        T* const to = t == 0 ? scale : product;
+        if (term.count == 0)
+            for (int r = 0; r < count; ++r) to[r] = coefficient;
+        for (int s = 0; s < term.count; ++s) {
+            const RowSource<T> number = source_of<T>(rows, program.scalar[term.first + s]);
+            if (s == 0) for_each_row(number, first_row, count, [&](int r, const T* at) { to[r] = coefficient * *at; });
+            else for_each_row(number, first_row, count, [&](int r, const T* at) { to[r] *= *at; });
         }
-        for (int r = 0; r < count; ++r) {
-            T value = coefficient;
-            for (int s = 0; s < term.count; ++s) {
-                const MixNumbers& number = program.scalar[term.first + s];
-                value *= rows.at(number.operand, first_row + r)[number.offset];
-            }
-            scale[r] += value;
-        }
+        if (t > 0)
+            for (int r = 0; r < count; ++r) scale[r] += product[r];
     }
 }
 
@@ -110,7 +116,7 @@ CLEBSCH_INLINE T inner_loop(T* to, bool summed, bool store_it, std::int64_t inne
 }
 
 template <class T, int Vectors>
-void run_entry(const MixEntry& entry, const Rows<T>& rows, int first_row, int count, const T* scale) {
+void run_entry(const MixEntry& entry, const Rows<T>& rows, int first_row, int count, const T* scale, Pace& pace) {
     const bool summed = entry.to.inner_stride == 0;
     std::int64_t stride[mix_vectors] = {};
     bool contiguous = true;
@@ -119,6 +125,7 @@ void run_entry(const MixEntry& entry, const Rows<T>& rows, int first_row, int co
         contiguous = contiguous && stride[k] == 1;
     }
     for (int r = 0; r < count; ++r) {
+        pace.turn();
         T* to = rows.at(entry.to.operand, first_row + r) + entry.to.offset;
         const T* start[mix_vectors];
         for (int k = 0; k < Vectors; ++k) start[k] = rows.at(entry.vector[k].operand, first_row + r) + entry.vector[k].offset;
@@ -127,8 +134,9 @@ void run_entry(const MixEntry& entry, const Rows<T>& rows, int first_row, int co
             const T* v[mix_vectors];
             for (int k = 0; k < Vectors; ++k) v[k] = start[k] + o * entry.vector[k].outer_stride;
             T* target = to + o * entry.to.outer_stride;
-            const T sum = contiguous ? inner_loop<T, Vectors, true>(target, summed, store_it, entry.inner, v, stride, scale[r])
-                                     : inner_loop<T, Vectors, false>(target, summed, store_it, entry.inner, v, stride, scale[r]);
+            constexpr bool few = Vectors <= 2;  // more are rare
+            const T sum = few && contiguous ? inner_loop<T, Vectors, few>(target, summed, store_it, entry.inner, v, stride, scale[r])
+                                            : inner_loop<T, Vectors, false>(target, summed, store_it, entry.inner, v, stride, scale[r]);
             if (summed) *target = store_it ? sum : *target + sum;
             if (entry.to.outer_stride == 0) store_it = false;
         }
@@ -142,7 +150,7 @@ bool is_plain(const MixEntry& entry) {
 
 /// Plain entries with one target: their sum is made in registers.
 template <class T, int Count>
-void run_plain(const MixEntry* entries, const Rows<T>& rows, int first_row, int row_count, const T (*scale)[product_rows]) {
+void run_plain(const MixEntry* entries, const Rows<T>& rows, int first_row, int row_count, const T (*scale)[product_rows], Pace& pace) {
     constexpr int lanes = lanes_of<T>;
     const std::int64_t inner = entries[0].inner, whole = inner / lanes * lanes;
     const int left = int(inner - whole);
@@ -151,6 +159,7 @@ void run_plain(const MixEntry* entries, const Rows<T>& rows, int first_row, int 
     RowSource<T> source[Count];
     for (int e = 0; e < Count; ++e) source[e] = source_of<T>(rows, entries[e].vector[0]);
     for (int r = 0; r < row_count; ++r) {
+        pace.turn();
         T* to = const_cast<T*>(target(first_row + r));
         const T* v[Count];
         Vector<T> factor[Count];
@@ -174,59 +183,163 @@ void run_plain(const MixEntry* entries, const Rows<T>& rows, int first_row, int 
     }
 }
 
+/// Plain entries of one vector with targets in one row: the vector is read once.
+template <class T, int Count>
+void run_spread(const MixEntry* entries, const Rows<T>& rows, int first_row, int row_count, const T (*scale)[product_rows], Pace& pace) {
+    constexpr int lanes = lanes_of<T>;
+    const std::int64_t inner = entries[0].inner, whole = inner / lanes * lanes;
+    const int left = int(inner - whole);
+    const RowSource<T> target = source_of<T>(rows, entries[0].to), source = source_of<T>(rows, entries[0].vector[0]);
+    std::int64_t offset[Count];
+    for (int e = 0; e < Count; ++e) offset[e] = entries[e].to.offset - entries[0].to.offset;
+    const bool store_it = entries[0].store;
+    for (int r = 0; r < row_count; ++r) {
+        pace.turn();
+        T* to = const_cast<T*>(target(first_row + r));
+        const T* v = source(first_row + r);
+        Vector<T> factor[Count];
+#pragma GCC unroll 8
+        for (int e = 0; e < Count; ++e) factor[e] = broadcast<T>(scale[e][r]);
+        for (std::int64_t n = 0; n < whole; n += lanes) {
+            const Vector<T> x = load<T>(v + n);
+#pragma GCC unroll 8
+            for (int e = 0; e < Count; ++e) {
+                T* at = to + offset[e] + n;
+                store<T>(at, store_it ? factor[e] * x : load<T>(at) + factor[e] * x);
+            }
+        }
+        if (left > 0) {
+            const Vector<T> x = load_first<T>(v + whole, left);
+#pragma GCC unroll 8
+            for (int e = 0; e < Count; ++e) {
+                T* at = to + offset[e] + whole;
+                store_first<T>(at, store_it ? factor[e] * x : load_first<T>(at, left) + factor[e] * x, left);
+            }
+        }
+    }
+}
+
+/// Scalar products of two contiguous vectors, each from one row: the lanes of as many sums as a vector has are added up together.
+template <class T, int Count>
+void run_dots(const MixEntry* entries, const Rows<T>& rows, int first_row, int row_count, const T (*scale)[product_rows], Pace& pace) {
+    constexpr int lanes = lanes_of<T>, together = lanes / Count;  // rows
+    const std::int64_t inner = entries[0].inner, whole = inner / lanes * lanes;
+    const int left = int(inner - whole);
+    const RowSource<T> target = source_of<T>(rows, entries[0].to), a = source_of<T>(rows, entries[0].vector[0]),
+                       b = source_of<T>(rows, entries[0].vector[1]);
+    std::int64_t to_offset[Count], a_offset[Count], b_offset[Count];
+    for (int e = 0; e < Count; ++e) {
+        to_offset[e] = entries[e].to.offset - entries[0].to.offset;
+        a_offset[e] = entries[e].vector[0].offset - entries[0].vector[0].offset;
+        b_offset[e] = entries[e].vector[1].offset - entries[0].vector[1].offset;
+    }
+    for (int r = 0; r < row_count; r += together) {
+        Vector<T> sum[lanes] = {};
+        for (int k = 0; k < together && r + k < row_count; ++k) {
+            pace.turn();
+            const T *left_row = a(first_row + r + k), *right_row = b(first_row + r + k);
+            Vector<T> part[Count] = {};
+            for (std::int64_t n = 0; n < whole; n += lanes)
+#pragma GCC unroll 8
+                for (int e = 0; e < Count; ++e) part[e] += load<T>(left_row + a_offset[e] + n) * load<T>(right_row + b_offset[e] + n);
+            if (left > 0)
+#pragma GCC unroll 8
+                for (int e = 0; e < Count; ++e)
+                    part[e] += load_first<T>(left_row + a_offset[e] + whole, left) * load_first<T>(right_row + b_offset[e] + whole, left);
+#pragma GCC unroll 8
+            for (int e = 0; e < Count; ++e) sum[k * Count + e] = part[e];
+        }
+        T result[lanes];
+        store<T>(result, sum_lanes<T>(sum));
+        for (int k = 0; k < together && r + k < row_count; ++k) {
+            T* to = const_cast<T*>(target(first_row + r + k));
+            for (int e = 0; e < Count; ++e) {
+                const T value = scale[e][r + k] * result[k * Count + e];
+                to[to_offset[e]] = entries[e].store ? value : to[to_offset[e]] + value;
+            }
+        }
+    }
+}
+
+/// Entries that follow one another and that one loop can take together.
+enum class Together {
+    one,     ///< an entry like no other
+    sums,    ///< plain, one target
+    spread,  ///< plain, one vector, targets in one row
+    dots,    ///< scalar products of vectors in two rows, into one row
+};
+
+bool is_dot(const MixEntry& entry) {
+    return entry.vectors == 2 && entry.outer == 1 && entry.to.inner_stride == 0 && entry.vector[0].inner_stride == 1 &&
+           entry.vector[1].inner_stride == 1;
+}
+bool same_numbers(const MixNumbers& a, const MixNumbers& b) { return a.operand == b.operand && a.offset == b.offset; }
+
 template <class T>
-void run_plain(const MixEntry* entries, int count, const Rows<T>& rows, int first_row, int row_count, const T (*scale)[product_rows]) {
-    switch (count) {
-        case 1:
-            return run_plain<T, 1>(entries, rows, first_row, row_count, scale);
-        case 2:
-            return run_plain<T, 2>(entries, rows, first_row, row_count, scale);
-        case 3:
-            return run_plain<T, 3>(entries, rows, first_row, row_count, scale);
-        case 4:
-            return run_plain<T, 4>(entries, rows, first_row, row_count, scale);
-        case 5:
-            return run_plain<T, 5>(entries, rows, first_row, row_count, scale);
-        case 6:
-            return run_plain<T, 6>(entries, rows, first_row, row_count, scale);
-        case 7:
-            return run_plain<T, 7>(entries, rows, first_row, row_count, scale);
-        default:
-            return run_plain<T, 8>(entries, rows, first_row, row_count, scale);
+Together how(const MixEntry* entry, int most, int& count) {
+    const auto extend = [&](int limit, auto&& fits) {
+        count = 1;
+        while (count < limit && count < most && fits(entry[count])) ++count;
+    };
+    if (is_plain(*entry)) {
+        extend(product_entries, [&](const MixEntry& next) { return is_plain(next) && same_numbers(next.to, entry->to) && !next.store; });
+        if (count > 1) return Together::sums;
+        extend(product_entries, [&](const MixEntry& next) {
+            return is_plain(next) && next.to.operand == entry->to.operand && next.to.offset != entry->to.offset &&
+                   next.store == entry->store && next.inner == entry->inner && same_numbers(next.vector[0], entry->vector[0]);
+        });
+        return count > 1 ? Together::spread : Together::sums;
+    }
+    if (is_dot(*entry)) {
+        extend(lanes_of<T> < product_entries ? lanes_of<T> : product_entries, [&](const MixEntry& next) {
+            return is_dot(next) && next.to.operand == entry->to.operand && next.inner == entry->inner &&
+                   next.vector[0].operand == entry->vector[0].operand && next.vector[1].operand == entry->vector[1].operand;
+        });
+        return Together::dots;
+    }
+    count = 1;
+    return Together::one;
+}
+
+template <class T, int Count = 1>
+void run_together(Together kind, const MixEntry* entries, int count, const Rows<T>& rows, int first_row, int row_count,
+                  const T (*scale)[product_rows], Pace& pace) {
+    if constexpr (Count <= product_entries) {
+        if (count != Count) return run_together<T, Count + 1>(kind, entries, count, rows, first_row, row_count, scale, pace);
+        if (kind == Together::sums) return run_plain<T, Count>(entries, rows, first_row, row_count, scale, pace);
+        if (kind == Together::spread) return run_spread<T, Count>(entries, rows, first_row, row_count, scale, pace);
+        if constexpr (Count <= lanes_of<T>) run_dots<T, Count>(entries, rows, first_row, row_count, scale, pace);
     }
 }
 
 template <class T>
-void run_product(const MixView& program, const MixProduct& product, const Rows<T>& rows) {
+void run_product(const MixView& program, const MixProduct& product, const Rows<T>& rows, Pace& pace) {
     T scale[product_entries][product_rows];
     for (int first_row = 0; first_row < rows.block.rows; first_row += product_rows) {
         const int count = rows.block.rows - first_row < product_rows ? rows.block.rows - first_row : product_rows;
         for (int e = 0; e < product.entries;) {
             const MixEntry* entry = program.entry + product.first_entry + e;
             int together = 1;
-            while (together < product_entries && e + together < product.entries && is_plain(entry[0]) && is_plain(entry[together]) &&
-                   entry[together].to.operand == entry[0].to.operand && entry[together].to.offset == entry[0].to.offset &&
-                   !entry[together].store)
-                ++together;
+            const Together kind = how<T>(entry, product.entries - e, together);
             for (int k = 0; k < together; ++k) scales_of<T>(program, entry[k], rows, first_row, count, scale[k]);
-            if (is_plain(*entry)) {
-                run_plain<T>(entry, together, rows, first_row, count, scale);
+            if (kind != Together::one) {
+                run_together<T>(kind, entry, together, rows, first_row, count, scale, pace);
             } else {
                 switch (entry->vectors) {
                     case 0:
-                        run_entry<T, 0>(*entry, rows, first_row, count, scale[0]);
+                        run_entry<T, 0>(*entry, rows, first_row, count, scale[0], pace);
                         break;
                     case 1:
-                        run_entry<T, 1>(*entry, rows, first_row, count, scale[0]);
+                        run_entry<T, 1>(*entry, rows, first_row, count, scale[0], pace);
                         break;
                     case 2:
-                        run_entry<T, 2>(*entry, rows, first_row, count, scale[0]);
+                        run_entry<T, 2>(*entry, rows, first_row, count, scale[0], pace);
                         break;
                     case 3:
-                        run_entry<T, 3>(*entry, rows, first_row, count, scale[0]);
+                        run_entry<T, 3>(*entry, rows, first_row, count, scale[0], pace);
                         break;
                     default:
-                        run_entry<T, 4>(*entry, rows, first_row, count, scale[0]);
+                        run_entry<T, 4>(*entry, rows, first_row, count, scale[0], pace);
                 }
             }
             e += together;
@@ -235,12 +348,21 @@ void run_product(const MixView& program, const MixProduct& product, const Rows<T
 }
 
 /// Pointers to every (row, component), row-major.
-template <class T, class P>
-void pointers_of(const MixRows& from, int components, const Rows<T>& rows, int first_row, int count, P** pointers) {
-    for (int r = 0; r < count; ++r) {
-        T* row = rows.at(from.operand, first_row + r) + from.offset;
-        for (int c = 0; c < components; ++c) *pointers++ = row + c * from.stride;
+template <class T>
+void pointers_of(const MixRows& from, int components, const Rows<T>& rows, int first_row, int count, const T** pointers) {
+    const RowSource<T> source = source_of<T>(rows, {.operand = from.operand, .offset = from.offset});
+    if (components == 1) {
+        for_each_row(source, first_row, count, [&](int r, const T* row) { pointers[r] = row; });
+        return;
     }
+    for_each_row(source, first_row, count, [&](int, const T* row) {
+        for (int c = 0; c < components; ++c) *pointers++ = row + c * from.stride;
+    });
+}
+
+template <class T>
+CLEBSCH_INLINE void pointers_of(const MixRows& to, int components, const Rows<T>& rows, int first_row, int count, T** pointers) {
+    pointers_of<T>(to, components, rows, first_row, count, const_cast<const T**>(pointers));
 }
 
 RowGroups groups_in(std::byte* memory, int rows) {
@@ -269,6 +391,26 @@ void multiply_gathered(const MixMultiply& m, const Rows<T>& rows, const RowGroup
     }
 }
 
+/// Turns of a block (Pace): a row of every loop over rows.
+template <class T>
+std::int64_t turns_of(const MixView& program, int rows) {
+    std::int64_t turns = 0;
+    for (int s = 0; s < program.steps; ++s) {
+        const MixStep& step = program.step[s];
+        if (step.kind == MixStepKind::multiply) {
+            const MixMultiply& m = program.multiply[step.index];
+            turns += m.shared ? m.components : m.gathered ? 0 : 1;
+        } else if (step.kind == MixStepKind::outer) {
+            turns += program.outer[step.index].shared ? 0 : 1;
+        } else {
+            const MixProduct& product = program.product[step.index];
+            for (int e = 0, together = 1; e < product.entries; e += together, ++turns)
+                how<T>(program.entry + product.first_entry + e, product.entries - e, together);
+        }
+    }
+    return turns * rows;
+}
+
 template <class T>
 void run(const MixView& program, const Block<T>& block) {
     const std::int64_t pointers = (std::int64_t(block.rows) * program.most_components + mix_tile_rows);
@@ -280,17 +422,18 @@ void run(const MixView& program, const Block<T>& block) {
     int grouped = -1;  // operand whose rows the groups are
     const Rows<T> rows(program, block, group_memory + mix_group_bytes(block.rows));
     const T* packed = reinterpret_cast<const T*>(block.prepared);
+    Pace pace(block.ahead, turns_of<T>(program, block.rows));
     for (int s = 0; s < program.steps; ++s) {
         const MixStep& step = program.step[s];
         if (step.kind == MixStepKind::product) {
-            run_product<T>(program, program.product[step.index], rows);
+            run_product<T>(program, program.product[step.index], rows, pace);
         } else if (step.kind == MixStepKind::multiply) {
             const MixMultiply& m = program.multiply[step.index];
             if (m.shared) {
                 pointers_of<T>(m.from, m.components, rows, 0, block.rows, a);
                 pointers_of<T>(m.to, m.components, rows, 0, block.rows, c);
                 multiply_rows<T>(a, c, std::int64_t(block.rows) * m.components, m.sources, m.targets, packed + m.packed_at, T(m.scale),
-                                 m.store, absorb);
+                                 m.store, absorb, pace);
                 continue;
             }
             if (m.gathered) {
@@ -302,22 +445,26 @@ void run(const MixView& program, const Block<T>& block) {
                 multiply_gathered<T>(m, rows, groups, a, c);
                 continue;
             }
-            for (int r = 0; r < block.rows; ++r) {
-                pointers_of<T>(m.from, m.components, rows, r, 1, a);
-                pointers_of<T>(m.to, m.components, rows, r, 1, c);
-                const T* w = rows.at(m.weight, r) + m.weight_offset;
-                if (m.transposed) multiply_row_transposed<T>(a, c, m.components, m.sources, m.targets, w, T(m.scale), m.store);
-                else multiply_row<T>(a, c, m.components, m.sources, m.targets, w, T(m.scale), m.store);
+            pointers_of<T>(m.from, m.components, rows, 0, block.rows, a);
+            pointers_of<T>(m.to, m.components, rows, 0, block.rows, c);
+            const RowSource<T> weight = source_of<T>(rows, {.operand = m.weight, .offset = m.weight_offset});
+            for (int r = 0, first = 0; r < block.rows; ++r, first += m.components) {
+                pace.turn();
+                if (m.transposed)
+                    multiply_row_transposed<T>(a + first, c + first, m.components, m.sources, m.targets, weight(r), T(m.scale), m.store);
+                else multiply_row<T>(a + first, c + first, m.components, m.sources, m.targets, weight(r), T(m.scale), m.store);
             }
         } else {
             const MixOuter& m = program.outer[step.index];
             const T** b = const_cast<const T**>(c);
             const int together = m.shared ? block.rows : 1;
+            pointers_of<T>(m.left, m.components, rows, 0, block.rows, a);
+            pointers_of<T>(m.right, m.components, rows, 0, block.rows, b);
             for (int r = 0; r < block.rows; r += together) {
-                pointers_of<T>(m.left, m.components, rows, r, together, a);
-                pointers_of<T>(m.right, m.components, rows, r, together, b);
-                add_outer<T>(a, b, std::int64_t(together) * m.components, m.rows, m.columns, rows.at(m.weight, r) + m.weight_offset,
-                             T(m.scale), m.store);
+                if (together == 1) pace.turn();
+                const std::int64_t first = std::int64_t(r) * m.components;
+                add_outer<T>(a + first, b + first, std::int64_t(together) * m.components, m.rows, m.columns,
+                             rows.at(m.weight, r) + m.weight_offset, T(m.scale), m.store);
             }
         }
     }

@@ -1,5 +1,6 @@
 #pragma once
 // What the loops of the mix family share: matrix products over rows given by pointers.
+#include "run/kernels/ahead.hpp"
 #include "run/kernels/mix.hpp"
 #include "run/simd.hpp"
 
@@ -11,10 +12,10 @@ inline constexpr int mix_tile_columns = 2 * lanes_of<T>;
 
 /// c[m][n] (+)= scale * sum_k a[m][k] B[k][n] for m < rows, n < columns; `packed`: B in panels (pack_panels). Pointers c[m] differ from one
 /// another. Arrays a and c have room up to the next multiple of mix_tile_rows, which is overwritten; `absorb` takes what the padding rows
-/// give (mix_tile_columns).
+/// give (mix_tile_columns). A turn for every row.
 template <class T>
 void multiply_rows(const T** a, T** c, std::int64_t rows, std::int64_t inner, std::int64_t columns, const T* packed, T scale, bool store,
-                   T* absorb);
+                   T* absorb, Pace& pace);
 
 /// B[k][n] = w[k * row_stride + n * column_stride] in panels of mix_tile_columns, zero-padded.
 template <class T>

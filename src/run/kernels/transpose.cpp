@@ -55,6 +55,12 @@ CLEBSCH_INLINE void group_together(const T* from, T* to, std::int64_t stride, in
     }
 }
 
+/// The numbers of one group, fewer components than a block has: as many whole vectors as components.
+template <class T>
+CLEBSCH_INLINE void copy_group(T* to, const T* from, int components) {
+    for (int v = 0; v < components; ++v) __builtin_memcpy(to + v * group<T>, from + v * group<T>, sizeof(T) * std::size_t(group<T>));
+}
+
 /// Groups that may touch numbers of the channel behind them; how many channels that were.
 CLEBSCH_INLINE std::int64_t in_groups(std::int64_t channels, int size, bool exact) {
     const std::int64_t whole = channels / size * size;
@@ -81,6 +87,12 @@ void apart(const T* from, T* to, std::int64_t channels, int components) {
     }
     const int left = int(channels - u);
     if (left == 0) return;
+    if (left == n && components < block<T>) {  // a whole group whose last channel ends the piece: through a buffer with room behind it
+        T in[n * block<T>];
+        copy_group<T>(in, from + u * components, components);
+        group_apart<T>(in, to + u, channels, components);
+        return;
+    }
     if (components > most_components || left < 3) {
         for (int c = 0; c < components; ++c)
             for (std::int64_t v = u; v < channels; ++v) to[c * channels + v] = from[v * components + c];
@@ -114,6 +126,12 @@ void together(const T* from, T* to, std::int64_t channels, int components) {
     }
     const int left = int(channels - u);
     if (left == 0) return;
+    if (left == n && components < block<T>) {
+        T out[n * block<T>];
+        group_together<T>(from + u, out, channels, components);
+        copy_group<T>(to + u * components, out, components);
+        return;
+    }
     if (components > most_components || left < 3) {
         for (std::int64_t v = u; v < channels; ++v)
             for (int c = 0; c < components; ++c) to[v * components + c] = from[c * channels + v];
