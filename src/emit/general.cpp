@@ -93,12 +93,7 @@ class GeneralEmitter {
     }
 
     void write_chain(int chain) {
-        std::string row = "row";
-        for (const std::string& via : chains_[static_cast<std::size_t>(chain)]) {
-            const int i = polynomial().find_index(via);
-            row = "look_up(" + name(Kind::index, i) + ", " + name(Kind::index_wide, i) + ", " + row + ", " + name(Kind::index_rows, i) +
-                  ", a.error)";
-        }
+        const std::string row = look_up(problem_, chains_[static_cast<std::size_t>(chain)], "row");
         source_.line("const i64 at_" + std::to_string(chain) + " = " + row + ";");
     }
 

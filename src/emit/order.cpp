@@ -19,7 +19,7 @@ KernelText emit_order_targets(int indices) {
     for (int i = 0; i < indices; ++i) {
         const std::string n = std::to_string(i);
         source.line("const void* index_" + n + ";");
-        source.line("i64 index_" + n + "_rows, index_" + n + "_wide;");
+        for (const char* what : {"_rows", "_wide"}) source.line("i64 index_" + n + what + ";");
     }
     source.line("i64 rows;");
     source.line("unsigned* error;");
@@ -30,10 +30,7 @@ KernelText emit_order_targets(int indices) {
     source.line(
         "for (i64 row = static_cast<i64>(blockIdx.x) * 256 + threadIdx.x; row < a.rows; row += static_cast<i64>(gridDim.x) * 256) {");
     std::string found = "row";
-    for (int i = 0; i < indices; ++i) {
-        const std::string index = "a.index_" + std::to_string(i);
-        found = "look_up(" + index + ", " + index + "_wide, " + found + ", " + index + "_rows, a.error)";
-    }
+    for (int i = 0; i < indices; ++i) found = look_up("a.index_" + std::to_string(i), found);
     source.line("const i64 target = " + found + ";");
     source.line("a.targets[row] = target < 0 ? a.index_" + std::to_string(indices - 1) + "_rows : target;");
     source.line("a.places[row] = row;");
@@ -57,15 +54,10 @@ KernelText emit_part_targets(const GpuProblem& problem) {
         return operand.role == Role::output && operand.rows.kind != Addressing::Kind::each &&
                !problem.is_message(static_cast<std::size_t>(&operand - polynomial.operands.data()));
     });
-    std::string target = "row";
-    for (const std::string& via : summed->rows.via) {
-        const int i = polynomial.find_index(via);
-        for (const Kind kind : {Kind::index, Kind::index_rows, Kind::index_wide}) kernel.arguments.push_back({kind, i});
-        const auto name = [&](Kind kind) { return "a." + argument_name(problem, {kind, i}); };
-        target =
-            "look_up(" + name(Kind::index) + ", " + name(Kind::index_wide) + ", " + target + ", " + name(Kind::index_rows) + ", a.error)";
-    }
-    if (summed->rows.kind == Addressing::Kind::shared) target = "0";
+    for (int i = 0; i < static_cast<int>(polynomial.indices.size()); ++i)
+        if (std::ranges::find(summed->rows.via, polynomial.indices[static_cast<std::size_t>(i)].name) != summed->rows.via.end())
+            for (const Kind kind : {Kind::index, Kind::index_rows, Kind::index_wide}) kernel.arguments.push_back({kind, i});
+    const std::string target = summed->rows.kind == Addressing::Kind::shared ? "i64(0)" : look_up(problem, summed->rows.via, "row");
     for (const Kind kind : {Kind::part_targets, Kind::rows, Kind::chunk, Kind::error}) kernel.arguments.push_back({kind, -1});
     SourceText source;
     source.line("// The first and the last row that the sums of each chunk go to.");
@@ -75,7 +67,7 @@ KernelText emit_part_targets(const GpuProblem& problem) {
     source.line("const i64 chunk = static_cast<i64>(blockIdx.x) * 4 + threadIdx.x / 32, begin = chunk * a.chunk;");
     source.line("if (begin >= a.rows) return;");
     source.line("const i64 end = begin + a.chunk < a.rows ? begin + a.chunk : a.rows;");
-    source.line("const auto target = [&](i64 row) { return " + std::string(target == "0" ? "i64(0)" : target) + "; };");
+    source.line("const auto target = [&](i64 row) { return " + target + "; };");
     source.line("const i64 first = target_from(begin, end, lane, target), last = target_before(end, begin, lane, target);");
     source.line("if (lane == 0) {");
     source.line("a.part_targets[2 * chunk] = first;");

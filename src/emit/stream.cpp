@@ -143,14 +143,6 @@ class StreamEmitter {
         return list;
     }
 
-    std::string look_up_text(const std::vector<std::string>& chain, std::string row) const {
-        for (const std::string& via : chain) {
-            const int i = polynomial().find_index(via);
-            row = "look_up(" + name(Kind::index, i) + ", " + name(Kind::index_wide, i) + ", " + row + ", " + name(Kind::index_rows, i) +
-                  ", a.error)";
-        }
-        return row;
-    }
     /// Chains of indices other than the stationary one, each once, with an operand that uses it.
     std::vector<int> other_chains() const {
         std::vector<int> list;
@@ -187,7 +179,7 @@ class StreamEmitter {
     void write_targets() {
         if (!stationary()) return;
         source_.line("static __device__ __forceinline__ i64 target_of(const Arguments& a, i64 row) {");
-        source_.line("return " + look_up_text(schedule_.stationary, "row") + ";");
+        source_.line("return " + look_up(problem_, schedule_.stationary, "row") + ";");
         source_.line("}");
         source_.line("static __device__ __forceinline__ void zero_sums(const Arguments& a, i64 begin, i64 end, int lane) {");
         source_.line("for (i64 row = begin; row < end; ++row) {");
@@ -267,7 +259,7 @@ class StreamEmitter {
             valid.push_back("target >= 0");
         }
         for (const int o : other_chains()) {
-            source_.line("const i64 at_" + number(o) + " = " + look_up_text(operand(o).rows.via, "row") + ";");
+            source_.line("const i64 at_" + number(o) + " = " + look_up(problem_, operand(o).rows.via, "row") + ";");
             valid.push_back("at_" + number(o) + " >= 0");
         }
         for (const int o : staged) {

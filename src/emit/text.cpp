@@ -100,6 +100,16 @@ std::string argument_name(const GpuProblem& problem, const KernelArgument& argum
     return "";
 }
 
+std::string look_up(const std::string& index, const std::string& row) {
+    return "look_up(" + joined({index, index + "_wide", row, index + "_rows", "a.error"}, ", ") + ")";
+}
+
+std::string look_up(const GpuProblem& problem, const std::vector<std::string>& chain, std::string row) {
+    for (const std::string& via : chain)
+        row = look_up("a." + argument_name(problem, {KernelArgument::Kind::index, problem.polynomial.find_index(via)}), row);
+    return row;
+}
+
 void write_arguments(SourceText& source, const GpuProblem& problem, const std::vector<KernelArgument>& arguments) {
     using Kind = KernelArgument::Kind;
     source.line("struct Arguments {");

@@ -34,6 +34,11 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
 void write_arguments(SourceText& source, const GpuProblem& problem, const std::vector<KernelArgument>& arguments);
 std::string argument_name(const GpuProblem& problem, const KernelArgument& argument);
 
+/// The row that an index leads to, as an expression; `index`: the name of its argument.
+std::string look_up(const std::string& index, const std::string& row);
+/// The row that a chain of indices leads to.
+std::string look_up(const GpuProblem& problem, const std::vector<std::string>& chain, std::string row);
+
 /// What every kernel begins with: numbers, atomic additions, lookups (skeletons/device.cuh).
 std::string_view device_preamble();
 /// The frame of stream kernels (skeletons/stream.cuh).

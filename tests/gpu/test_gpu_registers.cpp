@@ -123,3 +123,31 @@ TEST_CASE("stream kernels of named problems need the registers and shared memory
         CHECK(one.line.spilled <= known->second.spilled + 64);
     }
 }
+
+TEST_CASE("kernels of sums in a fixed order spill no more than those without, and run on the stream schedule") {
+    if (!gpu::compiler_status().found) {
+        MESSAGE("skipped: " << gpu::compiler_status().text);
+        return;
+    }
+    struct Ordered {
+        const char *label, *target;
+    };
+    for (const Ordered& one : {Ordered{"natural-l2-128", "sm_80"}, {"nequix-main", "sm_90"}, {"natural-l3-128", "sm_120"}}) {
+        const Polynomial polynomial = random::gradients(std::get<Polynomial>(named_problem(one.label)), 1);
+        const std::vector<DType> dtypes(polynomial.operands.size(), DType::float32);
+        for (const OrderedPass& pass : gpu_passes(polynomial, true)) {
+            GpuProblem problem = gpu::gpu_problem(pass, dtypes, DType::float32, gpu_target(one.target), true);
+            int spilled = 0;
+            gpu::gpu_kernels_for(problem, "stream", [&](const GpuKernels& kernels) {
+                spilled = 0;
+                for (const GpuStage& stage : kernels.stages)
+                    spilled = std::max(
+                        spilled, gpu::resources_of(gpu::compile(full_text(stage), stage.kernel.name, problem.target).log).spill_bytes);
+            });
+            const std::string name = explain(pass, sizeof(float));
+            CAPTURE(std::string(one.label));
+            CAPTURE(name);
+            CHECK(spilled <= 64);
+        }
+    }
+}
