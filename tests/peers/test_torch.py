@@ -248,9 +248,7 @@ def test_a_convolution_is_gather_product_and_scatter() -> None:
 @everywhere
 def test_the_operator_passes_torchs_own_checks() -> None:
     module, inputs = convolution()
-    arguments = (module.operation.text, list(inputs[:3]), list(inputs[3:]), [5, 4])
-    spaces = module.operation.spaces
-    arguments = (*arguments[:3], [{"edge": 5, "node": 4}[space] for space in spaces])
+    arguments = (module.operation.text, list(inputs), [{"edge": 5, "node": 4}[space] for space in module.operation.spaces])
     torch.library.opcheck(torch.ops.clebsch.run.default, arguments)
 
 

@@ -1,4 +1,4 @@
-"""What a built wheel holds: small, for every Python, one library, the program, nothing twice. usage: look_inside.py WHEEL"""
+"""What a built wheel holds: small, for every Python, its libraries, the program, nothing twice. usage: look_inside.py WHEEL"""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 LARGEST = 15 << 20  # bytes
+LIBRARIES = ["clebsch/lib/libclebsch.so", "clebsch/lib/libclebsch_jax.so", "clebsch/lib/libclebsch_torch.so"]
 
 
 def problems(wheel: Path) -> list[str]:
@@ -20,13 +21,18 @@ def problems(wheel: Path) -> list[str]:
         found.append(f"{wheel.stat().st_size} bytes, expected fewer than {LARGEST}")
     if "-py3-none-" not in wheel.name:
         found.append("not tagged py3-none: it would not install on every Python")
-    libraries = sorted(name for name in names if ".so" in Path(name).name)
-    expected = ["clebsch/lib/libclebsch.so", "clebsch/lib/libclebsch_jax.so"]
-    if libraries != expected:
-        found.append(f"expected {' and '.join(expected)} and no other library, got {libraries}")
+    libraries = [name for name in names if ".so" in Path(name).name]
+    if sorted(libraries) != LIBRARIES:
+        found.append(f"expected {', '.join(LIBRARIES)} and no other library, got {libraries}")
     if sum(name.endswith(".data/scripts/clebsch") for name in names) != 1:
         found.append("the clebsch program is missing (was CLI11 found? apt-get install libcli11-dev)")
-    for needed in ("clebsch/__init__.py", "clebsch/py.typed", "clebsch/torch/__init__.py", "clebsch/jax/__init__.py"):
+    for needed in (
+        "clebsch/__init__.py",
+        "clebsch/py.typed",
+        "clebsch/torch/__init__.py",
+        "clebsch/jax/__init__.py",
+        "clebsch/compat/e3nn/__init__.py",
+    ):
         if needed not in names:
             found.append(f"{needed} is missing")
     copies = Counter((entry.CRC, entry.file_size) for entry in entries if entry.file_size > 100_000)

@@ -1,36 +1,59 @@
-"""One operator for every operation: torch.ops.clebsch.run(text, inputs, indices, rows). Its derivative is itself with another text.
+"""One operator for every operation: torch.ops.clebsch.run(text, tensors, rows). Its derivative is itself with another text.
 
 What travels in a traced or exported graph is the operation's canonical text; here it is parsed once.
 """
 
 from __future__ import annotations
 
+import ctypes
 import inspect
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from .._library import library
 from ._known import Known, gradient_of, known, tangent_of
 from ._launch import NotPlainError, prepared
 
-torch.library.define("clebsch::run", "(str text, Tensor[] inputs, Tensor[] indices, SymInt[] rows) -> Tensor[]")
 
-
-@torch.library.impl("clebsch::run", ["cpu", "cuda"])
-def _run(text: str, inputs: list[torch.Tensor], indices: list[torch.Tensor], rows: list[int]) -> list[torch.Tensor]:
+def _run(text: str, tensors: list[torch.Tensor], rows: list[int]) -> list[torch.Tensor]:
     what = known(text)
+    inputs, indices = tensors[: len(what.inputs)], tensors[len(what.inputs) :]
     return prepared(what, inputs, indices)(inputs, indices, rows)
 
 
+def _registered_by_library() -> bool:
+    """Whether libclebsch_torch.so registered the operator: from PyTorch 2.10 on, and where it lies beside libclebsch.so or where
+    CLEBSCH_TORCH_LIBRARY says (empty: nowhere)."""
+    path = os.environ.get("CLEBSCH_TORCH_LIBRARY", str(Path(library._name).parent / "libclebsch_torch.so"))
+    if not path or not os.path.exists(path):
+        return False
+    trouble = ctypes.CDLL(path).clebsch_torch_trouble
+    trouble.argtypes, trouble.restype = [], ctypes.c_char_p
+    return trouble() is None
+
+
+#: Whether the operator runs without Python.
+NATIVE = _registered_by_library()
+if not NATIVE:
+    torch.library.define("clebsch::run", "(str text, Tensor[] tensors, SymInt[] rows) -> Tensor[]")
+    torch.library.impl("clebsch::run", ["cpu", "cuda"], _run)
+
+
 @torch.library.register_fake("clebsch::run")
-def _shapes(text: str, inputs: list[torch.Tensor], indices: list[torch.Tensor], rows: list[Any]) -> list[torch.Tensor]:
+def _shapes(text: str, tensors: list[torch.Tensor], rows: list[Any]) -> list[torch.Tensor]:
     """What a call returns, for tracing."""
-    like = inputs[0] if inputs else torch.empty(())
-    return [like.new_empty((1 if space < 0 else rows[space], size)) for space, size in known(text).output_shapes]
+    what = known(text)
+    like = tensors[0] if what.inputs else torch.empty(())
+    return [like.new_empty((1 if space < 0 else rows[space], size)) for space, size in what.output_shapes]
 
 
-call_operator = torch.ops.clebsch.run.default
+def call_operator(text: str, inputs: list[torch.Tensor], indices: list[torch.Tensor], rows: list[int]) -> list[torch.Tensor]:
+    """The operator takes inputs and indices as one list, which is never empty: packaged models lose empty ones."""
+    return torch.ops.clebsch.run.default(text, [*inputs, *indices], rows)
 
 
 # Derivatives of the operator itself, as compilers trace it
@@ -39,19 +62,20 @@ call_operator = torch.ops.clebsch.run.default
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None:
     """Keeps what the derivative reads, and nothing else."""
-    text, tensors, indices, rows = inputs
-    gradient = gradient_of(text, tuple(i for i, tensor in enumerate(tensors) if tensor.requires_grad))
-    ctx.gradient, ctx.rows, ctx.counts = gradient, rows, (len(tensors), len(indices))
-    ctx.save_for_backward(*(tensors[i] for i in gradient.inputs), *(indices[i] for i in gradient.indices))
+    text, tensors, rows = inputs
+    count = len(known(text).inputs)
+    gradient = gradient_of(text, tuple(i for i, tensor in enumerate(tensors[:count]) if tensor.requires_grad))
+    ctx.gradient, ctx.rows, ctx.count = gradient, rows, len(tensors)
+    ctx.save_for_backward(*(tensors[i] for i in gradient.inputs), *(tensors[count + i] for i in gradient.indices))
 
 
 def _backward(ctx: Any, cotangents: list[torch.Tensor]) -> tuple[Any, ...]:
     gradient, count, saved = ctx.gradient, len(ctx.gradient.inputs), ctx.saved_tensors
     results = gradient(call_operator, saved[:count], saved[count:], cotangents, ctx.rows)
-    gradients: list[torch.Tensor | None] = [None] * ctx.counts[0]
+    gradients: list[torch.Tensor | None] = [None] * ctx.count
     for i, result in zip(gradient.wanted, results, strict=True):
         gradients[i] = result
-    return None, gradients, [None] * ctx.counts[1], None if ctx.rows else []
+    return None, gradients, None if ctx.rows else []
 
 
 torch.library.register_autograd("clebsch::run", _backward, setup_context=_remember)
@@ -214,10 +238,9 @@ class Batch:
         return [out.reshape(self.size, rows[space], size) for out, (space, size) in zip(found, what.output_shapes, strict=True)]
 
 
-def _operator_vmap(info: Any, in_dims: Any, text: str, inputs: Any, indices: Any, rows: Any) -> Any:
-    dims = [*(in_dims[1] or [None] * len(inputs)), *(in_dims[2] or [None] * len(indices))]
-    batch = Batch(info.batch_size, list(zip([*inputs, *indices], dims, strict=True)))
-    found, places = batch.run(call_operator, text, len(inputs), list(rows))
+def _operator_vmap(info: Any, in_dims: Any, text: str, tensors: Any, rows: Any) -> Any:
+    batch = Batch(info.batch_size, list(zip(tensors, in_dims[1], strict=True)))
+    found, places = batch.run(call_operator, text, len(known(text).inputs), list(rows))
     return list(found), list(places)
 
 
