@@ -1,53 +1,19 @@
-"""Operations as the operator needs them, and their derivatives: by position instead of by name, each made once per text."""
+"""Derivatives as calls on tensors: what `_derivatives` says about places, with the texts that travel in graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
 
-from ..operation import Operation
+from .. import _derivatives
+from .._derivatives import Described
+from .._derivatives import described as known
 
-
-@dataclass(eq=False)
-class Known:
-    """An operation: names, sizes and row spaces by position."""
-
-    operation: Operation
-    plans: dict[Any, Any] = field(default_factory=dict)  #: by dtype and device
-
-    @cached_property
-    def inputs(self) -> tuple[str, ...]:
-        return tuple(operand.name for operand in self.operation.inputs)
-
-    @cached_property
-    def indices(self) -> tuple[str, ...]:
-        return tuple(index.name for index in self.operation.indices)
-
-    @cached_property
-    def spaces(self) -> tuple[str, ...]:
-        return self.operation.spaces
-
-    @cached_property
-    def input_shapes(self) -> tuple[tuple[int, int], ...]:
-        """(position of the row space, or -1 for one row; numbers per row) of every input."""
-        return tuple((self._place(operand.space), operand.row_size) for operand in self.operation.inputs)
-
-    @cached_property
-    def output_shapes(self) -> tuple[tuple[int, int], ...]:
-        """Likewise of every output."""
-        return tuple((self._place(operand.space), operand.row_size) for operand in self.operation.outputs)
-
-    @cached_property
-    def index_spaces(self) -> tuple[int, ...]:
-        """The row space whose rows have an entry in each index."""
-        return tuple(self._place(index.source) for index in self.operation.indices)
-
-    def _place(self, space: str | None) -> int:
-        return -1 if space is None else self.spaces.index(space)
+__all__ = ["Derivative", "Described", "gradient_of", "known", "tangent_of"]
 
 
 @dataclass(frozen=True)
@@ -55,12 +21,16 @@ class Derivative:
     """A derivative with respect to some inputs, and where its arrays come from in the call that is derived."""
 
     text: str
-    inputs: tuple[int, ...]  #: positions among the call's inputs
-    indices: tuple[int, ...]
-    given: tuple[int, ...]  #: positions among the cotangents (one per output) or the tangents (one per wanted input)
-    spaces: tuple[int, ...]
+    places: _derivatives.Derivative
     wanted: tuple[int, ...]  #: the inputs it is with respect to: reverse mode has an output for each
-    outputs: tuple[int, ...] = ()  #: forward mode: the output whose tangent each output is
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        return self.places.inputs
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        return self.places.indices
 
     def __call__(
         self,
@@ -71,56 +41,19 @@ class Derivative:
         rows: Any,
     ) -> list[torch.Tensor]:
         """Runs it through `call` on the inputs and indices it reads and all cotangents or tangents."""
-        tensors = [*inputs, *(given[i] for i in self.given)]
-        return call(self.text, tensors, list(indices), [rows[i] for i in self.spaces])
-
-
-@cache
-def known(text: str) -> Known:
-    """The operation of a text. Kept for good: a process has few."""
-    return Known(Operation(text))
+        tensors = [*inputs, *(given[i] for i in self.places.given)]
+        return call(self.text, tensors, list(indices), [rows[i] for i in self.places.spaces])
 
 
 @cache
 def gradient_of(text: str, wanted: tuple[int, ...]) -> Derivative:
-    """The reverse-mode derivative with respect to the inputs at these positions."""
-    forward = known(text)
-    if not wanted:
-        return Derivative("", (), (), (), (), ())
-    operation = forward.operation.vjp(*(forward.inputs[i] for i in wanted))
-    outputs = [output.name for output in forward.operation.outputs]
-    return _derivative(forward, operation, wanted, outputs, "cotangent")
+    """The reverse-mode derivative with respect to the inputs at these positions, of which there is at least one."""
+    places = _derivatives.gradient_of(known(text), wanted)
+    return Derivative(places.described.operation.text, places, wanted)
 
 
 @cache
 def tangent_of(text: str, wanted: tuple[int, ...]) -> Derivative:
     """The forward-mode derivative along these inputs."""
-    forward = known(text)
-    names = [forward.inputs[i] for i in wanted]
-    operation = forward.operation.jvp(*names)
-    outputs = [output.name for output in forward.operation.outputs]
-    places = tuple(_place(output.name, outputs, "tangent") for output in operation.outputs)
-    return replace(_derivative(forward, operation, wanted, names, "tangent"), outputs=places)
-
-
-def _derivative(forward: Known, operation: Operation, wanted: tuple[int, ...], sources: list[str], suffix: str) -> Derivative:
-    """Its inputs are some of the forward ones, then what is given: the (co)tangents of `sources`."""
-    derivative = known(operation.text)
-    own = [name for name in derivative.inputs if name in forward.inputs]
-    return Derivative(
-        operation.text,
-        tuple(forward.inputs.index(name) for name in own),
-        tuple(forward.indices.index(name) for name in derivative.indices),
-        tuple(_place(name, sources, suffix) for name in derivative.inputs[len(own) :]),
-        tuple(forward.spaces.index(name) for name in derivative.spaces),
-        wanted,
-    )
-
-
-def _place(name: str, sources: list[str], suffix: str) -> int:
-    """The source a cotangent or tangent belongs to: it is called after it, with a number where that name was taken."""
-    for i, source in enumerate(sources):
-        base = f"{source}_{suffix}"
-        if name == base or (name.startswith(f"{base}_") and name[len(base) + 1 :].isdecimal()):
-            return i
-    raise AssertionError(f"{name} is the {suffix} of nothing")
+    places = _derivatives.tangent_of(known(text), wanted)
+    return Derivative(places.described.operation.text, places, wanted)

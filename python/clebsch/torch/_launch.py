@@ -13,7 +13,7 @@ from .. import _library as lib
 from .._library import ClebschError, UnsupportedError, call, call_handle, launch_at, launch_on_stream_at, library, raise_for
 from .._threads import times_set
 from ..operation import DTYPES
-from ._known import Known
+from ._known import Described
 
 _DTYPES = {torch.float32: "float32", torch.float64: "float64", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 _INDEX_TYPES = {torch.int32: 0, torch.int64: 1}
@@ -33,7 +33,7 @@ class NotPlainError(Exception):
 class Frame:
     """The structs of one call in one piece of memory. Frames are reused, by one call at a time."""
 
-    def __init__(self, what: Known) -> None:
+    def __init__(self, what: Described) -> None:
         operands = what.operation.operands
         self.index_offset = len(operands) * sizeof(lib.Buffer)
         self.row_offset = self.index_offset + len(what.indices) * sizeof(lib.IndexBuffer)
@@ -73,7 +73,7 @@ def check_indices() -> None:
 class Prepared:
     """A plan for tensors of one dtype on one device, made when such tensors are first met."""
 
-    def __init__(self, what: Known, dtype: torch.dtype, device: torch.device, deterministic: bool) -> None:
+    def __init__(self, what: Described, dtype: torch.dtype, device: torch.device, deterministic: bool) -> None:
         if dtype not in _DTYPES:
             raise ClebschError(f"{what.inputs[0]}: expected float32, float64, bfloat16 or float16, got {dtype}")
         self.what, self.dtype, self.device, self.deterministic = what, dtype, device, deterministic
@@ -89,7 +89,7 @@ class Prepared:
         # (place of its struct; position of the row space, or -1; numbers per row)
         self.reads = tuple((place, *shape) for place, shape in zip(reads, what.input_shapes, strict=True))
         self.writes = tuple((place, *shape) for place, shape in zip(writes, what.output_shapes, strict=True))
-        self.places = tuple(zip(indices, what.index_spaces, strict=True))
+        self.places = tuple((place, source) for place, (source, _) in zip(indices, what.index_spaces, strict=True))
         self.counts = (len(self.reads), len(self.places), len(what.spaces))
         if self.gpu is not None:
             _on_gpus.append(self)
@@ -219,15 +219,18 @@ class Prepared:
         raise AssertionError
 
 
-def prepared(what: Known, inputs: list[torch.Tensor], indices: list[torch.Tensor]) -> Prepared:
+_plans: dict[tuple[Described, torch.dtype, torch.device, bool], Prepared] = {}
+
+
+def prepared(what: Described, inputs: list[torch.Tensor], indices: list[torch.Tensor]) -> Prepared:
     """The plan for tensors like these. The first input decides dtype and device; PyTorch's own switch, whether sums on a GPU have
     one order."""
     if inputs:
         dtype, device = inputs[0].dtype, inputs[0].device
     else:
         dtype, device = torch.get_default_dtype(), indices[0].device if indices else torch.device("cpu")
-    key = (dtype, device, device.type == "cuda" and torch.are_deterministic_algorithms_enabled())
-    plan = what.plans.get(key)
+    key = (what, dtype, device, device.type == "cuda" and torch.are_deterministic_algorithms_enabled())
+    plan = _plans.get(key)
     if plan is None:
-        plan = what.plans[key] = Prepared(what, *key)
+        plan = _plans[key] = Prepared(*key)
     return plan

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from .._library import library
-from ._known import Known, gradient_of, known, tangent_of
+from ._known import Described, gradient_of, known, tangent_of
 from ._launch import NotPlainError, prepared
 
 
@@ -132,8 +132,10 @@ class Run(torch.autograd.Function):
         tensors: list[Any] = list(inputs[3:])
         ctx.save_for_forward(*tensors)
         if not torch._C._are_functorch_transforms_active():  # then only what the derivative reads
-            gradient = gradient_of(ctx.text, tuple(i for i in range(ctx.count) if ctx.needs_input_grad[3 + i]))
-            read = {*gradient.inputs, *(ctx.count + i for i in gradient.indices)}
+            wanted, read = tuple(i for i in range(ctx.count) if ctx.needs_input_grad[3 + i]), set()
+            if wanted:
+                gradient = gradient_of(ctx.text, wanted)
+                read = {*gradient.inputs, *(ctx.count + i for i in gradient.indices)}
             tensors = [tensor if i in read else None for i, tensor in enumerate(tensors)]
         ctx.save_for_backward(*tensors)
 
@@ -153,7 +155,7 @@ class Run(torch.autograd.Function):
         tangent = tangent_of(ctx.text, tuple(i for i in range(ctx.count) if tangents[3 + i] is not None))
         saved = ctx.saved_tensors
         inputs, indices = [saved[i] for i in tangent.inputs], [saved[ctx.count + i] for i in tangent.indices]
-        found = dict(zip(tangent.outputs, tangent(run, inputs, indices, along, ctx.rows), strict=True))
+        found = dict(zip(tangent.places.outputs, tangent(run, inputs, indices, along, ctx.rows), strict=True))
         shapes = known(ctx.text).output_shapes
         like = saved[0]
         return tuple(
@@ -221,7 +223,7 @@ class Batch:
             return [like.new_empty((0, 1 if space < 0 else rows[space], size)) for space, size in known(text).output_shapes]
         return [torch.stack(each) for each in zip(*results, strict=True)]
 
-    def _folded(self, call: Any, what: Known, text: str, count: int, rows: list[int]) -> list[torch.Tensor]:
+    def _folded(self, call: Any, what: Described, text: str, count: int, rows: list[int]) -> list[torch.Tensor]:
         parts = [tensor.expand(self.size, *tensor.shape) if dim is None else tensor.movedim(dim, 0) for tensor, dim in self.tensors]
         inputs = [
             tensor if space < 0 else part.reshape(self.size * rows[space], size)
