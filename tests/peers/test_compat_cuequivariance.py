@@ -151,6 +151,14 @@ def test_segmented_polynomials(name: str) -> None:
     same(lambda: made(inputs)[0], lambda: model(inputs)[0], inputs)
 
 
+def test_flattened_descriptors_are_as_few_paths_as_before() -> None:
+    """Components that became segments are components again: what ran fast runs as fast."""
+    descriptor = cue.descriptors.channelwise_tensor_product(irreps("4x0e+4x1o"), irreps(EDGE), irreps(OUT))
+    flat = ours.SegmentedPolynomial(descriptor.flatten_coefficient_modes().squeeze_modes().polynomial, method="uniform_1d")
+    (operation,) = flat._operations.values()
+    assert operation.text.count("path ") == len(descriptor.polynomial.operations[0][1].paths)
+
+
 def test_rows_of_segmented_polynomials() -> None:
     """Rows of every kind: of the batch, one for all, by an index; outputs summed by an index or altogether."""
     polynomial = cue.descriptors.channelwise_tensor_product(irreps(IN), irreps(EDGE), irreps(OUT)).polynomial

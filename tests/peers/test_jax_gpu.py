@@ -28,8 +28,10 @@ layer = lambda x: jnp.tanh(back(convolution(x, y, w, sender, receiver), mix))
 twice = lambda x: (layer(layer(x)) ** 2).sum()
 step = jax.jit(jax.grad(twice))
 first = step(x)
-for scale in (1.0, 0.5, 1.0, 0.25, 1.0, 1.0):  # recorded, then replayed with other numbers
-    last = step(scale * x)
+with jax.profiler.trace("{folder}"):
+    for scale in (1.0, 0.5, 1.0, 0.25, 1.0, 1.0):  # recorded, then replayed with other numbers
+        last = step(scale * x)
+    last.block_until_ready()
 expected = jax.grad(twice)(x)  # call by call
 assert jnp.abs(last - expected).max() < 1e-4 * jnp.abs(expected).max()
 assert jnp.abs(first - expected).max() < 1e-4 * jnp.abs(expected).max()
@@ -37,17 +39,14 @@ assert jnp.abs(first - expected).max() < 1e-4 * jnp.abs(expected).max()
 
 
 def test_in_cuda_graphs(tmp_path: Path) -> None:
+    """What replayed graphs give is what single calls give; the profiler sees that graphs were launched."""
     flags = "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUSTOM_CALL --xla_gpu_graph_min_graph_size=1"
-    environment = {**os.environ, "XLA_FLAGS": f"{flags} --xla_dump_to={tmp_path} --xla_dump_hlo_as_text"}
-    environment["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-    done = subprocess.run([sys.executable, "-c", IN_GRAPHS], env=environment, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "XLA_FLAGS": flags, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    code = IN_GRAPHS.format(folder=str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    dumps = [
-        file.read_text(errors="replace")
-        for file in tmp_path.iterdir()
-        if file.suffix == ".txt" and "clebsch_run" in file.read_text()
-    ]
-    assert any("command_buffer" in text or "CommandBuffer" in text for text in dumps), sorted(f.name for f in tmp_path.iterdir())
+    events = b"".join(file.read_bytes() for file in tmp_path.rglob("*.xplane.pb"))
+    assert b"GraphLaunch" in events
 
 
 def test_a_call_does_not_wait() -> None:
@@ -59,9 +58,11 @@ def test_a_call_does_not_wait() -> None:
     rng = np.random.default_rng(0)
     sender, receiver = jnp.asarray(rng.integers(0, nodes, edges)), jnp.asarray(np.sort(rng.integers(0, nodes, edges)))
     function = jax.jit(convolution)
-    function(x, y, weights, sender, receiver).block_until_ready()
-    begin = time.perf_counter()
-    results = [function(x, y, weights, sender, receiver) for _ in range(20)]
-    returned = time.perf_counter() - begin
-    jax.block_until_ready(results)
-    assert returned < 0.5 * (time.perf_counter() - begin)
+    for _ in range(2):  # the first time memory is allocated
+        begin = time.perf_counter()
+        for _ in range(30):
+            last = function(x, y, weights, sender, receiver)
+        returned = time.perf_counter() - begin
+        last.block_until_ready()
+        ended = time.perf_counter() - begin
+    assert returned < 0.7 * ended

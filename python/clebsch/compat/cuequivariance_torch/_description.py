@@ -2,7 +2,7 @@
 
 Modes of a path's coefficients are components; all others are channels. An operand with a component mode has it first (ir_mul) or
 last (mul_ir). A mode that begins one input and the output and that no coefficient has (a linear map's) is a component too, by an
-identity.
+identity. Where no coefficient has modes (a flattened descriptor), `_blocks` finds what the components were.
 """
 
 from __future__ import annotations
@@ -46,6 +46,30 @@ def description_of(polynomial: Any, rows: Rows, layouts: Mapping[int, str]) -> s
     """The text. `layouts`: of buffers that have another one than the polynomial says."""
     inputs = polynomial.num_inputs
     operands = [*polynomial.inputs, *polynomial.outputs]
+    flat = not layouts and all(
+        not _subscripts(product)[1] and _identity_mode(_subscripts(product)[0], "", operation.buffers, inputs) is None
+        for operation, product in polynomial.operations
+    )
+    segments, paths = (_flat if flat else _structured)(polynomial, layouts)
+    lines = ["clebsch polynomial 0", "basis e3nn-0.5", "rows batch"]
+    lines += [f"index index_{i}: batch -> rows_{i}" for i in range(inputs) if rows.buffers[i] == "indexed"]
+    lines += [
+        f"index to_{i - inputs}: batch -> out_{i - inputs}" for i in range(inputs, len(operands)) if rows.buffers[i] == "indexed"
+    ]
+    lines += [
+        f"{'input' if i < inputs else 'output'} {_name(i, inputs)}: {segments[i]} @ {rows.of(i, inputs)}"
+        for i in range(len(operands))
+    ]
+    return "\n".join([*lines, *paths]) + "\n"
+
+
+def _name(buffer: int, inputs: int) -> str:
+    return f"input_{buffer}" if buffer < inputs else f"output_{buffer - inputs}"
+
+
+def _structured(polynomial: Any, layouts: Mapping[int, str]) -> tuple[list[str], list[str]]:
+    """Segments and layout of every buffer, and paths, as the descriptor has them."""
+    inputs = polynomial.num_inputs
     found: dict[int, _Modes] = {}
     paths: list[str] = []
     for operation, product in polynomial.operations:
@@ -55,22 +79,96 @@ def description_of(polynomial: Any, rows: Rows, layouts: Mapping[int, str]) -> s
         for buffer, names in zip(operation.buffers, subscripts, strict=True):
             mode = _modes_of(buffer, names, coefficient_modes, shared)
             known = found.setdefault(buffer, mode)
-            if len(known.channels) != len(mode.channels) or (known.component is None) != (mode.component is None):
+            if len(known.channels) != len(mode.channels) or known.layout != mode.layout:
                 raise ClebschError(f"operand {buffer}: its modes are read in two ways, as {known} and as {mode}")
             modes.append(mode)
         paths += [_path(path, operation.buffers, modes, product, coefficient_modes, shared, inputs) for path in product.paths]
-    lines = ["clebsch polynomial 0", "basis e3nn-0.5", "rows batch"]
-    lines += [f"index index_{i}: batch -> rows_{i}" for i in range(inputs) if rows.buffers[i] == "indexed"]
-    lines += [
-        f"index to_{i - inputs}: batch -> out_{i - inputs}" for i in range(inputs, len(operands)) if rows.buffers[i] == "indexed"
+    segments = []
+    for i, operand in enumerate((*polynomial.inputs, *polynomial.outputs)):
+        known = found.get(i, _Modes((), None, None))
+        text = "+".join(_segment(shape, known) for shape in operand.segments) or "()"
+        segments.append(f"{text} {layouts.get(i) or known.layout or MUL_IR}")
+    return segments, paths
+
+
+# Flattened descriptors
+# -----------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Neighbouring segments of one shape, read as the components of one segment in ir_mul."""
+
+    first: int
+    count: int
+
+
+def _blocks(polynomial: Any) -> list[list[_Block]]:
+    """Of every buffer: neighbours that meet the same segments of the first buffer (the weights) were one irrep's components."""
+    operands = [*polynomial.inputs, *polynomial.outputs]
+    met: list[list[set[Any]]] = [[set() for _ in operand.segments] for operand in operands]
+    for number, (operation, product) in enumerate(polynomial.operations):
+        for path in product.paths:
+            weight = (number, path.indices[operation.buffers.index(0)] if 0 in operation.buffers else -1)
+            for buffer, index in zip(operation.buffers, path.indices, strict=True):
+                met[buffer][index].add(weight)
+    result = []
+    for operand, meets in zip(operands, met, strict=True):
+        firsts = [
+            i
+            for i in range(len(meets))
+            if i == 0 or operand.segments[i] != operand.segments[i - 1] or not meets[i] or meets[i] != meets[i - 1]
+        ]
+        result.append([_Block(first, end - first) for first, end in itertools.pairwise([*firsts, len(meets)])])
+    return result
+
+
+def _flat(polynomial: Any, layouts: Mapping[int, str]) -> tuple[list[str], list[str]]:
+    """Segments and paths of a descriptor whose coefficients are single numbers: one path per blocks that meet."""
+    inputs, blocks = polynomial.num_inputs, _blocks(polynomial)
+    place = [
+        {i: (k, i - block.first) for k, block in enumerate(own) for i in range(block.first, block.first + block.count)}
+        for own in blocks
     ]
-    for i, operand in enumerate(operands):
-        name = f"input input_{i}" if i < inputs else f"output output_{i - inputs}"
-        modes_here = found.get(i)
-        segments = "+".join(_segment(shape, modes_here) for shape in operand.segments) or "()"
-        layout = layouts.get(i) or (modes_here.layout if modes_here else None) or MUL_IR
-        lines.append(f"{name}: {segments} {layout} @ {rows.of(i, inputs)}")
-    return "\n".join([*lines, *paths]) + "\n"
+    paths = []
+    for operation, product in polynomial.operations:
+        gathered: dict[tuple[int, ...], dict[tuple[int, ...], float]] = {}
+        for path in product.paths:
+            places = [place[buffer][index] for buffer, index in zip(operation.buffers, path.indices, strict=True)]
+            entries = gathered.setdefault(tuple(block for block, _ in places), {})
+            at = tuple(component for _, component in places)
+            entries[at] = entries.get(at, 0.0) + float(path.coefficients)
+        subscripts = _subscripts(product)[0]
+        for chosen, entries in gathered.items():
+            parts = [blocks[buffer][k] for buffer, k in zip(operation.buffers, chosen, strict=True)]
+            extents: dict[str, int] = {}
+            for operand, part, names in zip(product.operands, parts, subscripts, strict=True):
+                extents.update(zip(names, operand.segments[part.first], strict=True))
+            letters = dict(zip((mode for mode in extents if extents[mode] != 1), "uvwabcdefgh", strict=False))
+            axes = [i for i, part in enumerate(parts) if part.count > 1]
+            axis_of = dict(zip(axes, "ijklmnopqrst", strict=False))
+            factors = []
+            for i, (buffer, k, names) in enumerate(zip(operation.buffers, chosen, subscripts, strict=True)):
+                inside = "".join(letters[name] for name in names if name in letters) + (f"|{axis_of[i]}" if i in axis_of else "")
+                factors.append(f"{_name(buffer, inputs)}.{k}" + (f"[{inside}]" if inside else ""))
+            output = next(i for i, buffer in enumerate(operation.buffers) if buffer >= inputs)
+            values = "; ".join(f"{','.join(str(at[i]) for i in axes)}: {number!r}" for at, number in sorted(entries.items()))
+            shape = ",".join(str(parts[i].count) for i in axes)
+            scale = f"{{{shape}; {values}}}[{','.join(axis_of.values())}]" if axes else repr(next(iter(entries.values())))
+            sizes = "".join(f" {letter}={extents[mode]}" for mode, letter in letters.items())
+            paths.append(
+                f"path{sizes}: {factors[output]} += {' * '.join([scale, *(f for i, f in enumerate(factors) if i != output)])}"
+            )
+    operands = [*polynomial.inputs, *polynomial.outputs]
+    segments = [
+        ("+".join(f"{math.prod(operand.segments[block.first])}x({block.count})" for block in own) or "()") + f" {IR_MUL}"
+        for operand, own in zip(operands, blocks, strict=True)
+    ]
+    return segments, paths
+
+
+# Structured ones
+# -----------------------------------------------------------------------------------------------------------------------------
 
 
 def _subscripts(product: Any) -> tuple[list[str], str]:
@@ -107,8 +205,8 @@ def _modes_of(buffer: int, names: str, coefficient_modes: str, shared: str | Non
     )
 
 
-def _segment(shape: tuple[int, ...], modes: _Modes | None) -> str:
-    if modes is None or modes.component is None:
+def _segment(shape: tuple[int, ...], modes: _Modes) -> str:
+    if modes.component is None:
         return f"{math.prod(shape)}x(1)"
     components = shape[0] if modes.layout == IR_MUL else shape[-1]
     return f"{math.prod(shape) // components if components else 0}x({components})"
@@ -135,7 +233,7 @@ def _path(
             channel_of[name] = next(letters)
 
     def factor(buffer: int, index: int, mode: _Modes, axis: str | None) -> str:
-        name = f"input_{buffer}" if buffer < inputs else f"output_{buffer - inputs}"
+        name = _name(buffer, inputs)
         channels = "".join(channel_of[channel] for channel in mode.channels if channel in channel_of)
         inside = channels if axis is None else f"{channels}|{axis}"
         return f"{name}.{index}[{inside}]" if inside else f"{name}.{index}"
