@@ -26,6 +26,8 @@ import torch
 import torch.utils.checkpoint
 from comparison import MODES
 from e3nn import o3
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 Tensors = tuple[torch.Tensor, ...]
 
@@ -572,6 +574,48 @@ def test_a_module_serves_several_threads() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+class Seen(TorchDispatchMode):
+    """Counts the operator's calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.calls += function is torch.ops.clebsch.run.default
+        return function(*args, **(kwargs or {}))
+
+
+class Named(torch.Tensor):
+    """A subclass without behaviour of its own."""
+
+
+def test_who_listens_to_the_dispatcher_sees_the_operator() -> None:
+    """Plain tensors go past it; modes, profilers, tracers and tensors of other kinds do not."""
+    linear, x = ct.Linear("2x0e+1x1o", "3x0e+1x1o"), torch.randn(4, 5)
+    expected = linear(x).detach()
+    with Seen() as seen:
+        assert torch.equal(linear(x), expected)
+    assert seen.calls == 1
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        linear(x)
+    assert any("clebsch::run" in event.key for event in profile.key_averages())
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
+        fake = linear(mode.from_tensor(x))
+    assert isinstance(fake, FakeTensor)
+    assert fake.shape == (4, 6)
+    negated = torch.complex(torch.zeros_like(x), -x).conj().imag
+    assert negated.is_neg()
+    assert torch.equal(linear(negated), expected)
+    assert torch.equal(linear(x.as_subclass(Named)), expected)
+    with torch.device("meta"):
+        assert torch.equal(linear(x), expected)
+    with torch.inference_mode():
+        assert torch.equal(linear(x), expected)
+    with pytest.raises(RuntimeError, match="INTERNAL ASSERT"):  # PyTorch's: it traces no lists; a constant would be worse
+        torch.jit.trace(linear, (x,), check_trace=False)
 
 
 def test_mistakes_of_modules() -> None:

@@ -17,7 +17,7 @@ from ._known import Described
 
 _DTYPES = {torch.float32: "float32", torch.float64: "float64", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 _INDEX_TYPES = {torch.int32: 0, torch.int64: 1}
-_KEPT_WORKSPACE = 1 << 20  #: bytes: a workspace up to this size stays with its frame
+_KEPT_WORKSPACE = 64 << 20  #: bytes: a workspace up to this size is kept for the next call
 
 # clebsch_buffer, clebsch_index_buffer and the workspace of clebsch_call, written in one go.
 _put_buffer = Struct("=Qi4xqq").pack_into
@@ -53,10 +53,10 @@ class Frame:
             put_pointer(self.memory, call_offset + field.offset, begin + offset)
         self.workspace_offset = call_offset + lib.Call.workspace.offset
         self.put_rows = Struct(f"={len(what.spaces)}q").pack_into
-        self.workspace = torch.empty(64, dtype=torch.uint8, device="cpu")
 
 
 _on_gpus: list[Prepared] = []
+_workspaces: list[tuple[torch.Tensor, int]] = []  #: on the processor, with their sizes: as many as calls ran at once
 
 
 def check_indices() -> None:
@@ -169,14 +169,18 @@ class Prepared:
         return outputs
 
     def _run_here(self, frame: Frame, size: int) -> int:
-        workspace = frame.workspace
-        if workspace.nbytes < size + 64:
-            workspace = torch.empty(size + 64, dtype=torch.uint8, device="cpu")
-            if size <= _KEPT_WORKSPACE:
-                frame.workspace = workspace
+        try:
+            workspace, kept = _workspaces.pop()  # by one thread alone; the system's memory would have to be touched anew
+        except IndexError:
+            workspace, kept = None, 0
+        if workspace is None or kept < size:
+            workspace, kept = torch.empty(size + 64, dtype=torch.uint8, device="cpu"), size
         address = workspace.data_ptr()
         _put_workspace(frame.memory, frame.workspace_offset, address + (-address) % 64, size)
-        return launch_at(self.handle, frame.address)
+        status = launch_at(self.handle, frame.address)
+        if kept <= _KEPT_WORKSPACE:
+            _workspaces.append((workspace, kept))
+        return status
 
     def _run_on_gpu(self, frame: Frame, size: int, gpu: int) -> int:
         """On the current stream; the caching allocator gives the workspace to nobody else before the stream is past this launch."""
