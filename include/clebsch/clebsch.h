@@ -270,7 +270,7 @@ typedef struct clebsch_potential_options {
     size_t size;                  ///< sizeof(clebsch_potential_options)
     int dtype;                    ///< CLEBSCH_FLOAT32 or CLEBSCH_FLOAT64: of the model's arithmetic; sums over atoms and edges are float64
     const char* instruction_set;  ///< NULL: the default one
-    double skin;  ///< Angstrom: neighbours this far beyond the cutoff are remembered between evaluations of one structure, so
+    double skin;  ///< Angstrom, 0 to 20: neighbours this far beyond the cutoff are remembered between evaluations of one structure, so
                   ///< that moving atoms need no new search every time; the same bits as without. 0: search every time
     /// Above 0: radial networks are read from tables that differ from them by at most so much (relative; 1e-7 suits float32, 1e-12
     /// float64) instead of computed, which is faster. 0: computed.

@@ -35,8 +35,8 @@ class Potential:
 
     dtype: "float32" or "float64", of the model's arithmetic; sums over atoms and edges are float64 always. One evaluation runs at a
     time; memory grows with the largest and is kept. Needs `pip install vesin`.
-    skin: Angstrom; neighbours this far beyond the cutoff are remembered from call to call of a single structure, so that atoms that
-    move a little need no new search. It changes no bit of a result.
+    skin: Angstrom, 0 to 20; neighbours this far beyond the cutoff are remembered from call to call of a single structure, so that
+    atoms that move a little need no new search. It changes no bit of a result.
     table_tolerance: read radial networks from tables that differ from them by at most so much (relative; 1e-7 suits float32, 1e-12
     float64) instead of computing them, which is faster; None: compute them.
     device: "cpu", or "cuda", "cuda:1" for a GPU, where the last bits of results differ from call to call unless

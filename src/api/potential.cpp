@@ -2,7 +2,6 @@
 #include "model/potential.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "describe/text_cursor.hpp"
 #include "graph/neighbours.hpp"
 #include "model/neighbour_list.hpp"
+#include "model/option_range.hpp"
 #include "run/gpu/driver.hpp"
 #include "schedule/cpu_target.hpp"
 
@@ -43,8 +43,7 @@ clebsch_status clebsch_potential_load(const char* path, const clebsch_potential_
         if (given.deterministic != 0 && given.deterministic != 1)
             fail("deterministic: expected 0 or 1, got " + std::to_string(given.deterministic));
         chosen.deterministic = given.deterministic != 0;
-        if (!(given.skin >= 0 && std::isfinite(given.skin)))
-            fail("skin: expected a finite length of at least 0, got " + number_text(given.skin));
+        require_in(skin_range, "skin", given.skin);
         if (!(given.table_tolerance >= 0 && given.table_tolerance < 1))
             fail("table_tolerance: expected 0 or a number below 1, got " + number_text(given.table_tolerance));
         if (given.table_tolerance > 0) chosen.table_tolerance = given.table_tolerance;

@@ -28,20 +28,8 @@ class Normals {
     std::array<double, 2> pair_{};
 };
 
-void require(bool good, const std::string& option, double value, const std::string& expected) {
-    if (!good) fail("molecular dynamics: " + option + " is " + number_text(value) + ": expected " + expected);
-}
-
 void check(const MovingAtoms& atoms, const DynamicsOptions& options) {
-    const auto positive = [](double value) { return value > 0.0 && std::isfinite(value); };
-    require(positive(options.timestep), "the time step", options.timestep, "a positive number of fs");
-    require(options.temperature >= 0.0 && std::isfinite(options.temperature), "the temperature", options.temperature, "at least 0 K");
-    if (options.ensemble == Ensemble::langevin)
-        require(positive(options.friction) && options.friction * options.timestep < 100, "the friction", options.friction,
-                "a positive number per fs, below 100 per time step");
-    if (options.ensemble == Ensemble::rescaling)
-        require(positive(options.time_constant) && options.timestep / options.time_constant < 100, "the time constant",
-                options.time_constant, "a positive number of fs, above a hundredth of the time step");
+    check_options(options, "molecular dynamics: ");
     const std::size_t count = static_cast<std::size_t>(atoms.atoms());
     if (count == 0) fail("molecular dynamics: the structure has no atoms");
     if (atoms.structure.positions.size() != 3 * count || atoms.atomic_numbers.size() != count || atoms.masses.size() != count ||
@@ -50,7 +38,8 @@ void check(const MovingAtoms& atoms, const DynamicsOptions& options) {
              " atomic numbers, " + std::to_string(atoms.masses.size()) + " masses and " + std::to_string(atoms.velocities.size()) +
              " velocity components");
     for (std::size_t i = 0; i < count; ++i)
-        if (!positive(atoms.masses[i])) fail("molecular dynamics: the mass of atom " + std::to_string(i) + " is not positive");
+        if (!(atoms.masses[i] > 0.0 && std::isfinite(atoms.masses[i])))
+            fail("molecular dynamics: the mass of atom " + std::to_string(i) + " is not positive");
     for (std::size_t i = 0; i < 3 * count; ++i)
         if (!std::isfinite(atoms.velocities[i]))
             fail("molecular dynamics: the velocity of atom " + std::to_string(i / 3) + " is not finite");
@@ -69,6 +58,21 @@ Ensemble parse_ensemble(std::string_view text) {
     fail("ensemble: expected nve, langevin or svr, got '" + std::string(text) + "'");
 }
 
+void check_options(const DynamicsOptions& options, const std::string& before) {
+    require_in(timestep_range, before + "timestep", options.timestep);
+    require_in(temperature_range, before + "temperature", options.temperature);
+    require_in(friction_range, before + "friction", options.friction);
+    require_in(time_constant_range, before + "time-constant", options.time_constant);
+    require_in(skin_range, before + "skin", options.skin);
+    constexpr double strongest = 100;  // of a thermostat within one step
+    if (options.ensemble == Ensemble::langevin && options.friction * options.timestep > strongest)
+        fail(before + "friction: expected at most 100 per time step, here " + number_text(strongest / options.timestep) + " per fs, got " +
+             number_text(options.friction));
+    if (options.ensemble == Ensemble::rescaling && options.timestep / options.time_constant > strongest)
+        fail(before + "time-constant: expected at least a hundredth of the time step, here " + number_text(options.timestep / strongest) +
+             " fs, got " + number_text(options.time_constant));
+}
+
 MovingAtoms atoms_at_rest(Structure structure, std::vector<int> atomic_numbers) {
     MovingAtoms out;
     out.velocities.assign(structure.positions.size(), 0.0);
@@ -79,7 +83,7 @@ MovingAtoms atoms_at_rest(Structure structure, std::vector<int> atomic_numbers) 
 }
 
 std::vector<double> thermal_velocities(std::span<const double> masses, double temperature, std::uint64_t seed) {
-    require(temperature >= 0.0 && std::isfinite(temperature), "the temperature", temperature, "at least 0 K");
+    require_in(temperature_range, "molecular dynamics: temperature", temperature);
     Normals normals(seed, RandomPurpose::initial_velocities, 0);
     std::vector<double> velocities;
     velocities.reserve(3 * masses.size());

@@ -9,6 +9,7 @@
 #include "graph/structure.hpp"
 #include "model/force_field.hpp"
 #include "model/neighbour_list.hpp"
+#include "model/option_range.hpp"
 
 namespace clebsch {
 
@@ -30,6 +31,12 @@ struct DynamicsOptions {
     double skin = 0.5;           ///< Angstrom, of the neighbour list; results do not depend on it
     friend bool operator==(const DynamicsOptions&, const DynamicsOptions&) = default;
 };
+
+constexpr OptionRange timestep_range{1e-6, 1e3, "fs"}, temperature_range{0, 1e6, "K"}, friction_range{1e-9, 1e6, "per fs"},
+    time_constant_range{1e-6, 1e12, "fs"};
+/// Throws Error naming the option, `before` its name ("--" in the program), for values out of these ranges, and for a friction or time
+/// constant that is too strong for the time step.
+void check_options(const DynamicsOptions& options, const std::string& before);
 
 /// All that the next step depends on, besides model and options. Positions are not wrapped into the cell: atoms keep their path.
 struct MovingAtoms {

@@ -38,6 +38,10 @@ struct Potential::Data {
             fail(std::string("potential: expected float32 or float64, got ") + to_text(options.dtype));
         if (options.gpu && options.instruction_set)
             fail(std::string("potential: expected no instruction set for a GPU, got ") + to_text(*options.instruction_set));
+        if (options.gpu && options.threads != 0)
+            fail("potential: expected no number of threads for a GPU, got " + std::to_string(options.threads));
+        if (options.gpu && options.keep_bytes)
+            fail("potential: expected no limit of kept bytes for a GPU, got " + std::to_string(*options.keep_bytes));
         evaluation = options.gpu ? evaluation_on_gpu(model, options) : evaluation_on_cpu(model, options);
     }
 

@@ -32,6 +32,12 @@ double longest(std::span<const double> vectors) {
 
 }  // namespace
 
+void check_options(const RelaxOptions& options, const std::string& before) {
+    require_in(force_range, before + "fmax", options.force);
+    require_in(stress_range, before + "smax", options.stress);
+    require_in(skin_range, before + "skin", options.skin);
+}
+
 Relaxation::Relaxation(ForceField& field, Structure start, std::vector<int> atomic_numbers, const RelaxOptions& options)
     : field_(field),
       structure_(std::move(start)),
@@ -40,9 +46,7 @@ Relaxation::Relaxation(ForceField& field, Structure start, std::vector<int> atom
       neighbours_(field.cutoff(), options.skin),
       timestep_(first_timestep),
       mixing_(first_mixing) {
-    if (!(options_.force > 0.0)) fail("relaxation: the force to reach is " + number_text(options_.force) + ": expected a positive number");
-    if (!(options_.stress > 0.0))
-        fail("relaxation: the stress to reach is " + number_text(options_.stress) + ": expected a positive number");
+    check_options(options_, "relaxation: ");
     if (structure_.atoms() == 0) fail("relaxation: the structure has no atoms");
     const double space = volume(structure_), atoms = static_cast<double>(structure_.atoms());
     if (options_.free_cell) {

@@ -1,11 +1,13 @@
 #pragma once
 // Finding a minimum of the energy: positions alone, or positions and cell.
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "graph/structure.hpp"
 #include "model/force_field.hpp"
 #include "model/neighbour_list.hpp"
+#include "model/option_range.hpp"
 
 namespace clebsch {
 
@@ -15,6 +17,10 @@ struct RelaxOptions {
     double stress = 1e-4;  ///< eV / Angstrom^3 (0.016 GPa): and, with a free cell, no component of the stress is larger
     double skin = 0.5;     ///< Angstrom, of the neighbour list
 };
+
+constexpr OptionRange force_range{1e-12, 1e6, "eV/A"}, stress_range{1e-12, 1e6, "eV/A^3"};
+/// Throws Error naming the option as the program does, `before` its name ("--" there), for values out of these ranges.
+void check_options(const RelaxOptions& options, const std::string& before);
 
 /// FIRE (Bitzek, Koskinen, Gaehler, Moseler, Gumbsch, Phys. Rev. Lett. 97 (2006) 170201) with its published constants, unit masses, and
 /// steps of at most 0.1 Angstrom. A free cell adds the six components of a symmetric strain, in units in which a solid is about as stiff

@@ -34,7 +34,6 @@ const std::vector<std::string> usual_problems = {
 struct Arguments {
     std::vector<std::string> problems;
     std::string in, edge = "1x0e+1x1o+1x2e+1x3o", filter;
-    std::string device = "cpu";
     int blocks = 0, team_warps = 0, consumers = 0;
     std::string structure, passes = "forward,backward,double", svg, layout = "mul_ir", family, gradients;
     double cutoff = 0, seconds = 1.0;
@@ -204,8 +203,12 @@ class Bench {
     int fallbacks_ = 0;
 };
 
-int run_on_gpu(const Arguments& arguments) {
-    if (!arguments.structure.empty()) fail("--structure: graphs of structures are measured on the CPU only");
+int run_on_gpu(const Arguments& arguments, int device) {
+    for (const auto& [option, given] : {std::pair{"--structure", !arguments.structure.empty()},
+                                        {"--svg", !arguments.svg.empty()},
+                                        {"--schedules", arguments.schedules},
+                                        {"--quick", arguments.quick}})
+        if (given) fail(std::string(option) + ": expected with --device cpu only, got --device " + arguments.machine.device);
     std::vector<GpuProblemToTime> problems;
     for (Problem& problem : problems_of(arguments)) {
         if (arguments.layout == "ir_mul") problem.description = with_layout(problem.description, Layout::ir_mul);
@@ -217,6 +220,7 @@ int run_on_gpu(const Arguments& arguments) {
                                 .sizes = arguments.sizes,
                                 .seconds = arguments.seconds,
                                 .schedule = arguments.family,
+                                .device = device,
                                 .blocks = arguments.blocks,
                                 .team_warps = arguments.team_warps,
                                 .consumers = arguments.consumers,
@@ -225,8 +229,8 @@ int run_on_gpu(const Arguments& arguments) {
 }
 
 int run(const Arguments& arguments) {
-    if (arguments.device != "cpu" && arguments.device != "cuda") fail("--device: expected cpu or cuda, got '" + arguments.device + "'");
-    if (!arguments.list && arguments.device == "cuda") return run_on_gpu(arguments);
+    const std::optional<int> gpu = arguments.machine.gpu();
+    if (!arguments.list && gpu) return run_on_gpu(arguments, *gpu);
     if (!arguments.list) return Bench(arguments).run();
     Report report;
     Table& table = report.table(
@@ -264,8 +268,7 @@ void add_bench(CLI::App& app, int& status) {
             return seconds >= 0.01 && seconds <= 600 ? "" : "expected 0.01 to 600 seconds, got '" + text + "'";
         })
         ->capture_default_str();
-    command->add_option("--device", arguments->device, "cpu or cuda")->capture_default_str();
-    command->add_flag("--deterministic", arguments->machine.deterministic, "cuda: every sum in one order (same bits every time, slower)");
+    add_device_option(*command, arguments->machine);
     command->add_option("--blocks", arguments->blocks, "cuda: blocks of a stream kernel per multiprocessor (default: chosen)")
         ->check(CLI::Range(1, 8));
     command

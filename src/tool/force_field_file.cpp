@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/error.hpp"
+
 namespace clebsch::tool {
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
@@ -26,6 +28,7 @@ PotentialOptions potential_options(const MachineOptions& machine, const ModelOpt
                              .gpu = machine.gpu(),
                              .deterministic = machine.deterministic};
     if (model.tables) options.table_tolerance = model.table_tolerance;
+    if (model.keep_megabytes && options.gpu) fail("--keep-megabytes: expected with --device cpu only, got --device " + machine.device);
     if (model.keep_megabytes) options.keep_bytes = *model.keep_megabytes * 1'000'000;
     return options;
 }

@@ -39,7 +39,14 @@ std::optional<InstructionSet> MachineOptions::isa() const {
     return asked;
 }
 
-std::optional<int> MachineOptions::gpu() const { return gpu::parse_device(device, "--device"); }
+std::optional<int> MachineOptions::gpu() const {
+    const std::optional<int> number = gpu::parse_device(device, "--device");
+    if (!number) return number;
+    for (const auto& [option, given] :
+         {std::pair{"--threads", threads != 0}, {"--instruction-set", !instruction_set.empty()}, {"--copy-megabytes", copy_megabytes != 0}})
+        if (given) fail(std::string(option) + ": expected with --device cpu only, got --device " + device);
+    return number;
+}
 
 MeasuredPeaks MachineOptions::peaks(const ParallelFor& parallel_for) const {
     constexpr std::int64_t megabyte = 1'000'000;

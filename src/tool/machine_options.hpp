@@ -33,7 +33,8 @@ struct MachineOptions {
 
     DType type() const;  ///< throws Error unless float32 or float64
     std::optional<InstructionSet> isa() const;
-    std::optional<int> gpu() const;  ///< the number of the GPU asked for; nothing: the processor. Throws Error for other text
+    std::optional<int> gpu() const;  ///< the number of the GPU asked for; nothing: the processor. Throws Error for other
+                                     ///< text, and for options given that a GPU makes no use of
     /// Measures them with these options.
     MeasuredPeaks peaks(const ParallelFor& parallel_for) const;
 };

@@ -1,7 +1,6 @@
 // clebsch md: molecular dynamics with a published model.
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -10,8 +9,10 @@
 #include "base/file.hpp"
 #include "describe/polynomial.hpp"
 #include "model/restart.hpp"
+#include "run/gpu/driver.hpp"
 #include "tool/command.hpp"
 #include "tool/dynamics_report.hpp"
+#include "tool/file_lock.hpp"
 #include "tool/force_field_file.hpp"
 #include "tool/interrupt.hpp"
 #include "tool/output_files.hpp"
@@ -36,23 +37,6 @@ struct Arguments {
     bool overwrite = false, json = false;
 };
 
-void require(bool good, const char* option, const Cell& value, const char* expected) {
-    if (!good) fail(std::string(option) + ": expected " + expected + ", got " + value.text);
-}
-
-void check(const Arguments& arguments) {
-    const DynamicsOptions& o = arguments.options;
-    const auto positive = [](double value) { return value > 0 && std::isfinite(value); };
-    require(arguments.steps >= 0, "--steps", arguments.steps, "a number of steps");
-    require(positive(o.timestep), "--timestep", plain(o.timestep), "a positive number of fs");
-    require(o.temperature >= 0 && std::isfinite(o.temperature), "--temperature", plain(o.temperature), "a temperature in K");
-    require(positive(o.friction), "--friction", plain(o.friction), "a positive number per fs");
-    require(positive(o.time_constant), "--time-constant", plain(o.time_constant), "a positive number of fs");
-    require(o.skin >= 0 && std::isfinite(o.skin), "--skin", plain(o.skin), "a length in Angstrom, 0 or more");
-    require(arguments.restart_every > 0, "--restart-every", arguments.restart_every, "a positive number of steps");
-    require(arguments.every > 0, "--every", arguments.every, "a positive number of steps");
-}
-
 class Run {
  public:
     explicit Run(const Arguments& arguments) : arguments_(arguments), options_(arguments.options) {
@@ -60,13 +44,18 @@ class Run {
     }
 
     int run() {
-        check(arguments_);
+        require_in(steps_range, "--steps", arguments_.steps);
+        for (const auto& [option, steps] : {std::pair{"--restart-every", arguments_.restart_every}, {"--every", arguments_.every}})
+            require_in({1, steps_range.most, steps_range.unit}, option, steps);
+        check_options(options_, "--");
         require_distinct({{"MODEL", arguments_.model},
                           {"STRUCTURE", arguments_.structure},
                           {"--restart", arguments_.restart},
                           {"--trajectory", arguments_.trajectory},
                           {"--plot", arguments_.plot}});
-        require_writable({{"--restart", arguments_.restart}, {"--plot", arguments_.plot}});
+        const NamedFiles replaced = {{"--restart", arguments_.restart}, {"--plot", arguments_.plot}};
+        require_writable(replaced);
+        const FileLocks locks(replaced);
         frame_ = read_frame(arguments_.structure, arguments_.frame);
         MovingAtoms start = begin();
         const std::int64_t first = start.step;
@@ -205,7 +194,8 @@ class Run {
         report.fact("atoms", "atoms", atoms);
         report.fact("ensemble", "ensemble", to_text(options_.ensemble));
         report.fact("dtype", "dtype", arguments_.machine.dtype);
-        report.fact("threads", "threads", Threads(arguments_.machine.threads).count());
+        if (const auto gpu = arguments_.machine.gpu()) report.fact("device", "device", gpu::Device::get(*gpu).name());
+        else report.fact("threads", "threads", Threads(arguments_.machine.threads).count());
         report.fact("first_step", first > 0 ? "went on after step" : "first step", first);
         report.fact("last_step", "last step", last);
         report.fact("finished", "finished", {finished, finished ? "yes" : "no: stopped by a signal"});
@@ -273,7 +263,7 @@ void add_md(CLI::App& app, int& status) {
     command->add_option("--skin", options.skin, "Angstrom, of the neighbour list; changes no result")->capture_default_str();
     command->add_option("--plot", arguments->plot, "Write a picture of energy, temperature, pressure and volume to this SVG file");
     command->add_flag("--overwrite", arguments->overwrite, "Start anew where restart or trajectory file exist");
-    add_machine_options(*command, arguments->machine, true);
+    add_machine_options(*command, arguments->machine, true, /*peaks=*/false);
     add_model_options(*command, arguments->model_options);
     add_device_option(*command, arguments->machine);
     command->add_flag("--json", arguments->json, "For machines");

@@ -1,5 +1,6 @@
 #include "tool/output_files.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,16 +12,32 @@
 
 namespace clebsch::tool {
 
+namespace {
+
+/// What tells whether two names are one file: device and inode of one that exists, which all its names and links share, else the name.
+std::string identity(const std::string& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0) {
+        if (!S_ISREG(status.st_mode)) return "";
+        return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
+    }
+    std::error_code unknown;
+    const std::filesystem::path canonical = std::filesystem::weakly_canonical(std::filesystem::absolute(path, unknown), unknown);
+    return unknown ? "" : canonical.native();
+}
+
+}  // namespace
+
 void require_distinct(const NamedFiles& files) {
-    std::map<std::filesystem::path, std::string> seen;
+    std::map<std::string, std::pair<std::string, std::string>> seen;
     for (const auto& [name, path] : files) {
-        std::error_code unknown;
-        const std::filesystem::path canonical = std::filesystem::weakly_canonical(std::filesystem::absolute(path, unknown), unknown);
-        if (path.empty() || unknown ||
-            (std::filesystem::exists(canonical, unknown) && !std::filesystem::is_regular_file(canonical, unknown)))
-            continue;  // devices may be named twice
-        const auto [other, added] = seen.emplace(canonical, name);
-        if (!added) fail(name + ": expected another file than that of " + other->second + ", got " + in_quotes(path, 4096) + " for both");
+        const std::string file = path.empty() ? "" : identity(path);
+        if (file.empty()) continue;  // devices may be named twice
+        const auto [other, added] = seen.try_emplace(file, name, path);
+        if (added) continue;
+        const auto& [other_name, other_path] = other->second;
+        fail(name + ": expected another file than that of " + other_name + ", got " + in_quotes(path, 4096) +
+             (path == other_path ? " for both" : ", which is the file " + in_quotes(other_path, 4096)));
     }
 }
 

@@ -12,6 +12,7 @@
 #include "tool/command.hpp"
 #include "tool/curves.hpp"
 #include "tool/dynamics_report.hpp"
+#include "tool/file_lock.hpp"
 #include "tool/force_field_file.hpp"
 #include "tool/interrupt.hpp"
 #include "tool/output_files.hpp"
@@ -42,12 +43,8 @@ class Run {
     explicit Run(const Arguments& arguments) : arguments_(arguments), options_(arguments.options) {}
 
     int run() {
-        const auto positive = [](double value) { return value > 0 && std::isfinite(value); };
-        if (!positive(options_.force)) fail("--fmax: expected a positive force in eV/A, got " + plain(options_.force).text);
-        if (!positive(options_.stress)) fail("--smax: expected a positive stress in eV/A^3, got " + plain(options_.stress).text);
-        if (!(options_.skin >= 0 && std::isfinite(options_.skin)))
-            fail("--skin: expected a length in Angstrom, 0 or more, got " + plain(options_.skin).text);
-        if (arguments_.steps < 0) fail("--steps: expected a number of steps, got " + std::to_string(arguments_.steps));
+        check_options(options_, "--");
+        require_in(steps_range, "--steps", arguments_.steps);
         if (arguments_.cell != "fixed" && arguments_.cell != "free") fail("--cell: expected fixed or free, got '" + arguments_.cell + "'");
         require_distinct({{"MODEL", arguments_.model},
                           {"STRUCTURE", arguments_.structure},
@@ -56,7 +53,9 @@ class Run {
         // Whoever names the structure file as --out wants it replaced.
         require_distinct(
             {{"MODEL", arguments_.model}, {"--out", arguments_.out}, {"--trajectory", arguments_.trajectory}, {"--plot", arguments_.plot}});
-        require_writable({{"--out", arguments_.out}, {"--plot", arguments_.plot}});
+        const NamedFiles replaced = {{"--out", arguments_.out}, {"--plot", arguments_.plot}};
+        require_writable(replaced);
+        const FileLocks locks(replaced);
         options_.free_cell = arguments_.cell == "free";
         frame_ = read_frame(arguments_.structure, arguments_.frame);
         if (options_.free_cell && !(volume(frame_.structure) > 0))
@@ -196,7 +195,7 @@ void add_relax(CLI::App& app, int& status) {
     command->add_option("--trajectory", arguments->trajectory, "Write every step to this extended XYZ file");
     command->add_option("--skin", arguments->options.skin, "Angstrom, of the neighbour list; changes no result")->capture_default_str();
     command->add_option("--plot", arguments->plot, "Write a picture of energy, forces, stress and volume to this SVG file");
-    add_machine_options(*command, arguments->machine, true);
+    add_machine_options(*command, arguments->machine, true, /*peaks=*/false);
     add_model_options(*command, arguments->model_options);
     add_device_option(*command, arguments->machine);
     command->add_flag("--json", arguments->json, "For machines");

@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "describe/polynomial.hpp"
+#include "tool/file_lock.hpp"
 
 namespace clebsch::tool {
 namespace {
@@ -37,6 +38,7 @@ TrajectoryFile::TrajectoryFile(const std::filesystem::path& path, std::int64_t b
     try {
         struct stat status {};
         if (::fstat(descriptor_, &status) != 0) fail_to("read", path_);
+        if (S_ISREG(status.st_mode)) lock_open_file(descriptor_, "trajectory file " + in_quotes(path_.native(), 4096));
         if (status.st_size < bytes)
             fail("trajectory file " + in_quotes(path_.native(), 4096) + " has " + std::to_string(status.st_size) +
                  " bytes, but the restart file goes on after " + std::to_string(bytes) + ": was it removed, or is it another one?");

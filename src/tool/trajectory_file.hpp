@@ -11,7 +11,7 @@ class TrajectoryFile {
  public:
     /// Makes the file, or cuts what is there to its first `bytes` bytes: what came after them will be written again.
     /// Throws Error naming the file when it cannot be opened, has fewer bytes, or other ones: `end` is what end() was there (empty: not
-    /// known).
+    /// known); also when another run writes it: it is locked until the end (file_lock.hpp).
     TrajectoryFile(const std::filesystem::path& path, std::int64_t bytes, const std::string& end = {});
     TrajectoryFile(const TrajectoryFile&) = delete;
     TrajectoryFile& operator=(const TrajectoryFile&) = delete;

@@ -68,4 +68,13 @@ TEST_CASE("batches, structures without edges, one atom and changing sizes are th
     }
 }
 
+TEST_CASE("options that a GPU makes no use of are refused") {
+    const auto rejects = [](const PotentialOptions& options, const char* words) {
+        CHECK_THROWS_WITH_AS(Potential::load(data + "nequix-mp-1.nqx", options), doctest::Contains(words), Error);
+    };
+    rejects({.instruction_set = InstructionSet::baseline, .gpu = 0}, "expected no instruction set for a GPU, got baseline");
+    rejects({.threads = 2, .gpu = 0}, "expected no number of threads for a GPU, got 2");
+    rejects({.keep_bytes = 0, .gpu = 0}, "expected no limit of kept bytes for a GPU, got 0");
+}
+
 TEST_CASE("a GPU that is not there is named") { CHECK_THROWS_AS(Potential::load(data + "nequix-mp-1.nqx", {.gpu = 1000}), Error); }

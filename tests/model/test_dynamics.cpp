@@ -260,11 +260,15 @@ TEST_CASE("bad options, masses and forces are named") {
     const auto rejects = [&](const MovingAtoms& atoms, const DynamicsOptions& options, const char* words) {
         CHECK_THROWS_WITH_AS(MolecularDynamics(field, atoms, options), doctest::Contains(words), Error);
     };
-    rejects(good, {.timestep = 0}, "time step");
-    rejects(good, {.timestep = std::numeric_limits<double>::quiet_NaN()}, "time step");
+    rejects(good, {.timestep = 0}, "timestep: expected 1e-06 to 1000 fs, got 0");
+    for (const double timestep : {std::numeric_limits<double>::quiet_NaN(), 1e300, 1e-300, -1.0})
+        rejects(good, {.timestep = timestep}, "molecular dynamics: timestep: expected");
+    rejects(good, {.temperature = 1e9}, "temperature: expected 0 to 1e+06 K, got 1e+09");
+    rejects(good, {.ensemble = Ensemble::langevin, .timestep = 1, .friction = 101}, "friction: expected at most 100 per time step");
+    rejects(good, {.ensemble = Ensemble::rescaling, .timestep = 1, .time_constant = 1e-3}, "time-constant: expected at least");
     rejects(good, {.temperature = -1}, "temperature");
     rejects(good, {.ensemble = Ensemble::langevin, .friction = 0}, "friction");
-    rejects(good, {.ensemble = Ensemble::rescaling, .time_constant = -3}, "time constant");
+    rejects(good, {.ensemble = Ensemble::rescaling, .time_constant = -3}, "time-constant");
     rejects(good, {.skin = -0.5}, "skin");
     MovingAtoms bad = good;
     bad.masses[3] = 0;

@@ -94,7 +94,7 @@ TEST_CASE("a single atom is converged at once; bad requests are named") {
     CHECK(Relaxation(field, {{1, 2, 3}, {}, {}}, {18}, {}).converged());
     const Structure pair{{0, 0, 0, 4, 0, 0}, {}, {}};
     CHECK_THROWS_WITH_AS(Relaxation(field, pair, {18, 18}, {.free_cell = true}), doctest::Contains("periodic"), Error);
-    CHECK_THROWS_WITH_AS(Relaxation(field, pair, {18, 18}, {.force = 0}), doctest::Contains("force"), Error);
-    CHECK_THROWS_WITH_AS(Relaxation(field, pair, {18, 18}, {.stress = -1}), doctest::Contains("stress"), Error);
+    CHECK_THROWS_WITH_AS(Relaxation(field, pair, {18, 18}, {.force = 0}), doctest::Contains("fmax"), Error);
+    CHECK_THROWS_WITH_AS(Relaxation(field, pair, {18, 18}, {.stress = -1}), doctest::Contains("smax"), Error);
     CHECK_THROWS_WITH_AS(Relaxation(field, {{0, 0, 0, 0, 0, 0}, {}, {}}, {18, 18}, {}), doctest::Contains("not finite"), Error);
 }

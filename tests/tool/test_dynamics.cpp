@@ -178,6 +178,16 @@ TEST_CASE("md: bad options, files and restarts of other runs are named") {
     check_error({"md", "/nonexistent.nqx", aspirin}, {"/nonexistent.nqx"});
     check_error({"md", model, "/nonexistent.xyz"}, {"/nonexistent.xyz"});
     check_error(start + Words{"--timestep", "-1"}, {"--timestep", "-1"});
+    for (const std::string number : {"1e+300", "1e-300", "0"})
+        check_error(start + Words{"--timestep", number}, {"--timestep: expected 1e-06 to 1000 fs, got " + number});
+    check_error(start + Words{"--temperature", "1e300"}, {"--temperature: expected 0 to 1e+06 K, got 1e+300"});
+    check_error(start + Words{"--friction", "1e-300"}, {"--friction: expected 1e-09 to 1e+06 per fs, got 1e-300"});
+    check_error(start + Words{"--ensemble", "langevin", "--friction", "300"}, {"--friction: expected at most 100 per time step"});
+    check_error(start + Words{"--time-constant", "1e300"}, {"--time-constant: expected 1e-06 to 1e+12 fs, got 1e+300"});
+    check_error(start + Words{"--skin", "1e300"}, {"--skin: expected 0 to 20 Angstrom, got 1e+300"});
+    for (const char* option : {"--steps", "--every", "--restart-every"})
+        check_error(start + Words{option, "9223372036854775807"}, {option, "to 9007199254740992 steps, got 9223372036854775807"});
+    check_error(start + Words{"--copy-megabytes", "8"}, {"--copy-megabytes"});
     check_error(start + Words{"--timestep", "nan"}, {"--timestep", "nan"});
     check_error(start + Words{"--temperature", "-3"}, {"--temperature", "-3"});
     check_error(start + Words{"--friction", "0"}, {"--friction", "0"});
@@ -233,6 +243,55 @@ TEST_CASE("md: bad options, files and restarts of other runs are named") {
     check_error(traced, {restart});
 }
 
+TEST_CASE("md: a second run that names a file of one that is running is refused, and nothing of it is touched") {
+    require_neighbour_lists();
+    for (const int signal : {SIGKILL, SIGTERM}) {
+        const Folder folder;  // a restart file of before would not tell that the run has begun
+        const std::string restart = folder.file("md.restart"), trajectory = folder.file("md.xyz"), plot = folder.file("md.svg");
+        std::filesystem::create_symlink(restart, folder.file("link"));
+        const Words start = {"md", model, aspirin, "--restart-every", "2", "--steps"},
+                    outputs = {"--restart", restart, "--trajectory", trajectory, "--plot", plot};
+        const auto check_refused = [&](const Words& more, const Words& words) {
+            check_error(start + Words{"4", "--overwrite"} + more, words + Words{"another run holds it"});
+        };
+        RunningProgram first(start + Words{"100000"} + outputs);
+        wait_for_step(first, restart, 2);
+        check_refused({"--restart", restart}, {"--restart: file '" + restart + "'"});
+        check_refused({"--restart", folder.file("link")}, {"--restart: file '" + folder.file("link") + "'"});
+        check_refused({"--plot", plot}, {"--plot: file '" + plot + "'"});
+        check_refused({"--trajectory", trajectory}, {"trajectory file '" + trajectory + "'"});
+        check_error({"relax", model, aspirin, "--out", restart}, {"--out: file '" + restart + "'", "another run holds it"});
+        REQUIRE(first.running());
+        first.send(signal);
+        first.wait();
+        const std::int64_t step = clebsch::read_restart(restart).atoms.step;
+        const json rest = json::parse(succeeding(start + Words{std::to_string(step + 1), "--json"} + outputs).out);
+        CHECK(rest["first_step"] == step);
+        for (const auto& entry : std::filesystem::directory_iterator(folder.path)) CHECK(entry.path().extension() != ".lock");
+    }
+    const Folder folder;
+    const std::string restart = folder.file("md.restart");
+    clebsch::write_file(restart + ".lock", "somebody's");
+    check_error({"md", model, aspirin, "--restart", restart}, {"--restart: file '" + restart + "'", ".lock'", "to be empty or missing"});
+    CHECK(read_file(restart + ".lock") == "somebody's");
+}
+
+TEST_CASE("md and relax: hard links and links of an input are the input") {
+    const Folder folder;
+    const std::string input = folder.file("model.nqx"), hard = folder.file("hard"), soft = folder.file("soft");
+    clebsch::write_file(input, "a model");
+    std::filesystem::create_hard_link(input, hard);
+    std::filesystem::create_symlink(input, soft);
+    for (const std::string& link : {hard, soft}) {
+        for (const char* option : {"--trajectory", "--restart", "--plot"})
+            check_error({"md", input, aspirin, option, link},
+                        {std::string(option) + ": expected another file than that of MODEL", link, "which is the file '" + input + "'"});
+        check_error({"relax", input, aspirin, "--out", link}, {"--out: expected another file than that of MODEL"});
+        check_error({"run", input, aspirin, "--out", link}, {"--out: expected another file than that of MODEL"});
+    }
+    CHECK(read_file(input) == "a model");
+}
+
 TEST_CASE("relax: aspirin goes downhill; not enough steps is exit code 1; what is written is what was found") {
     require_neighbour_lists();
     const Folder folder;
@@ -255,6 +314,11 @@ TEST_CASE("relax: aspirin goes downhill; not enough steps is exit code 1; what i
     check_error({"relax", model, aspirin, "--cell", "soft"}, {"--cell", "soft"});
     check_error({"relax", model, aspirin, "--fmax", "0"}, {"--fmax", "0"});
     check_error({"relax", model, aspirin, "--smax", "-1"}, {"--smax", "-1"});
+    for (const char* option : {"--fmax", "--smax"})
+        check_error({"relax", model, aspirin, option, "1e-300"}, {option, "expected 1e-12 to 1e+06 eV/A", "got 1e-300"});
+    check_error({"relax", model, aspirin, "--skin", "21"}, {"--skin: expected 0 to 20 Angstrom, got 21"});
+    check_error({"relax", model, aspirin, "--steps", "-1"}, {"--steps: expected 0 to 9007199254740992 steps, got -1"});
+    check_error({"relax", model, aspirin, "--copy-megabytes", "8"}, {"--copy-megabytes"});
 }
 
 TEST_CASE("relax: a strained silicon crystal finds its cell") {

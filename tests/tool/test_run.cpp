@@ -87,7 +87,10 @@ TEST_CASE("run: bad input ends with code 2 and says what was wrong") {
     check_error({"run", model, data + "aspirin.xyz", "--dtype", "float16"}, {"float16"});
     for (const char* device : {"gpu", "cuda:", "cuda:-1", "cuda:x", "cuda1"})
         check_error({"run", model, data + "aspirin.xyz", "--device", device}, {"--device", "cpu, cuda or cuda:NUMBER", device});
-    check_error({"run", model, data + "aspirin.xyz", "--device", "cuda", "--instruction-set", "baseline"}, {"instruction set", "baseline"});
+    for (const auto& [option, value] : {std::pair{"--instruction-set", "baseline"}, {"--threads", "2"}, {"--keep-megabytes", "4"}})
+        for (const char* command : {"run", "md", "relax"})
+            check_error({command, model, data + "aspirin.xyz", "--device", "cuda", option, value},
+                        {option, "expected with --device cpu only, got --device cuda"});
     const ProgramResult missing = run_program({"run", model, data + "aspirin.xyz", "--device", "cuda:1000"});  // with a GPU or without
     CHECK(missing.exit_code != 0);
     CHECK(missing.err.find(missing.err.find("GPU number 1000") == std::string::npos ? "CUDA driver" : "this machine has") !=
