@@ -155,10 +155,19 @@ std::string ProgramPlan::explain() const {
         return std::to_string(way.steps()) + " steps in " + std::to_string(way.groups()) + " groups";
     };
     if (data.ways.size() == 1) return "program: " + size(*data.ways[0]) + ", " + arithmetic + data.ways[0]->explain();
-    const std::string limit = std::to_string(data.keep_bytes) + " bytes of intermediates";
-    return "program: two ways to run it, by the number of rows; " + arithmetic + "\nup to " + limit +
-           " more is kept: " + size(*data.ways[0]) + "\n" + data.ways[0]->explain() + "\nbeyond " + limit +
-           " more is computed again: " + size(*data.ways[1]) + "\n" + data.ways[1]->explain();
+    std::string text = "program: two ways to run it, by the number of rows; " + arithmetic;
+    const std::vector<Way> described = ways();
+    for (std::size_t w = 0; w < described.size(); ++w)
+        text += "\n" + described[w].when + ": " + size(*data.ways[w]) + "\n" + data.ways[w]->explain();
+    return text;
+}
+
+std::vector<ProgramPlan::Way> ProgramPlan::ways() const {
+    const auto& ways = data_->ways;
+    if (ways.size() == 1) return {{"", &ways[0]->division()}};
+    const std::string limit = std::to_string(data_->keep_bytes) + " bytes of intermediates";
+    return {{"up to " + limit + " more is kept", &ways[0]->division()},
+            {"beyond " + limit + " more is computed again", &ways[1]->division()}};
 }
 
 }  // namespace clebsch

@@ -13,6 +13,7 @@
 #include "run/call.hpp"
 #include "run/plan.hpp"
 #include "run/threads.hpp"
+#include "schedule/program_groups.hpp"
 
 namespace clebsch {
 
@@ -68,6 +69,14 @@ class ProgramPlan {
     /// Groups of steps in order, what each runs, what exists for a chunk of rows only, what is computed again, and the bytes of
     /// intermediates per row of every space.
     std::string explain() const;
+
+    /// How the program is divided, with words for when it runs so ("" if always): one way, or that which keeps more and then that which
+    /// computes more again (keep_bytes).
+    struct Way {
+        std::string when;
+        const TiledProgram* division;  ///< the plan's
+    };
+    std::vector<Way> ways() const;
 
  private:
     struct Data;

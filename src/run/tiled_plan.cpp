@@ -34,7 +34,7 @@ std::vector<bool> wants_compute_type(const Program& program, const std::vector<s
 }  // namespace
 
 TiledPlan::TiledPlan(TiledProgram tiled, const StepRequest& given, bool fuse, std::int64_t chunk_rows)
-    : program_(std::move(tiled.program)), spaces_(*given.spaces) {
+    : division_(std::move(tiled)), program_(division_.program), spaces_(*given.spaces) {
     StepRequest request = given;
     request.program = &program_;
     request.dtypes.assign(program_.values.size(), given.compute);
@@ -43,20 +43,20 @@ TiledPlan::TiledPlan(TiledProgram tiled, const StepRequest& given, bool fuse, st
     for (std::size_t i = 0; i < argument_values_.size(); ++i) request.dtypes[at(argument_values_[i])] = given.dtypes[i];
 
     std::vector<std::vector<NodeGroup>> tiles;
-    for (const TileGroup& tile : tiled.groups) tiles.push_back(order_nodes(program_, tile.nodes, fuse));
+    for (const TileGroup& tile : division_.groups) tiles.push_back(order_nodes(program_, tile.nodes, fuse));
     const Copies copies = add_copies(program_, wants_compute_type(program_, tiles), request.dtypes, given.compute);
     for (std::vector<NodeGroup>& tile : tiles)
         for (NodeGroup& group : tile)
             for (int& value : group.stored)
                 for (const auto& [argument, copy] : copies)
                     if (value == argument) value = copy;
-    make_groups(request, tiled, tiles, copies, chunk_rows);
-    explain_values(tiled);
+    make_groups(request, tiles, copies, chunk_rows);
+    explain_values();
     value_dtypes_ = request.dtypes;
 }
 
-void TiledPlan::make_groups(const StepRequest& request, const TiledProgram& tiled, const std::vector<std::vector<NodeGroup>>& tiles,
-                            const Copies& copies, std::int64_t chunk_rows) {
+void TiledPlan::make_groups(const StepRequest& request, const std::vector<std::vector<NodeGroup>>& tiles, const Copies& copies,
+                            std::int64_t chunk_rows) {
     std::vector<int> group_spaces;
     std::vector<std::vector<std::unique_ptr<ProgramStep>>> steps;
     const auto add_conversion = [&](int from, int to) {
@@ -69,7 +69,7 @@ void TiledPlan::make_groups(const StepRequest& request, const TiledProgram& tile
     for (const auto& [argument, copy] : copies)
         if (is_input(argument)) add_conversion(argument, copy);
     for (std::size_t t = 0; t < tiles.size(); ++t) {
-        group_spaces.push_back(request.space_of(tiled.groups[t].space));
+        group_spaces.push_back(request.space_of(division_.groups[t].space));
         steps.emplace_back();
         for (const NodeGroup& group : tiles[t]) {
             const Node& first = program_.nodes[at(group.nodes[0])];
@@ -84,7 +84,7 @@ void TiledPlan::make_groups(const StepRequest& request, const TiledProgram& tile
             }
         }
         std::string again;
-        for (const int value : tiled.groups[t].again) again += (again.empty() ? "" : ", ") + program_.values[at(value)].name;
+        for (const int value : division_.groups[t].again) again += (again.empty() ? "" : ", ") + program_.values[at(value)].name;
         group_texts_.push_back(again.empty() ? "" : "    computed here and not kept: " + again + "\n");
     }
     for (const auto& [argument, copy] : copies)
@@ -120,9 +120,9 @@ void TiledPlan::make_groups(const StepRequest& request, const TiledProgram& tile
     memory_ = plan_memory(request, uses, placed);
 }
 
-void TiledPlan::explain_values(const TiledProgram& tiled) {
+void TiledPlan::explain_values() {
     std::vector<std::string> lists(spaces_.size() + 1);
-    for (const int value : tiled.kept) {
+    for (const int value : division_.kept) {
         const Value& kept = program_.values[at(value)];
         const std::size_t space =
             kept.space.empty() ? spaces_.size() : at(static_cast<int>(std::ranges::find(spaces_, kept.space) - spaces_.begin()));

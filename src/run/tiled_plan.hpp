@@ -40,6 +40,8 @@ class TiledPlan {
     std::size_t steps() const;
     std::size_t groups() const { return groups_.size(); }
     std::string explain() const;
+    /// What it was made of.
+    const TiledProgram& division() const { return division_; }
 
  private:
     using Copies = std::vector<std::pair<int, int>>;  ///< of arguments: (argument, copy)
@@ -48,11 +50,12 @@ class TiledPlan {
         return round_up(program_.values.size() * sizeof(Buffer), 64) + round_up(memory_.peak_bytes.size() * sizeof(std::size_t), 64);
     }
     /// Steps of all groups, conversions of arguments before and after them, and where values lie.
-    void make_groups(const StepRequest& request, const TiledProgram& tiled, const std::vector<std::vector<NodeGroup>>& tiles,
-                     const Copies& copies, std::int64_t chunk_rows);
-    void explain_values(const TiledProgram& tiled);
+    void make_groups(const StepRequest& request, const std::vector<std::vector<NodeGroup>>& tiles, const Copies& copies,
+                     std::int64_t chunk_rows);
+    void explain_values();
 
-    Program program_;  ///< with copies of arrays of other types
+    TiledProgram division_;
+    Program program_;  ///< of the division, with copies of arrays of other types
     std::vector<std::string> spaces_;
     std::vector<int> argument_values_;  ///< positions in program_.values: inputs, then outputs
     std::vector<StepGroup> groups_;

@@ -1,6 +1,7 @@
 // clebsch explain: what an operation is, what it costs, and how it would run here.
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 
 #include "base/error.hpp"
 #include "describe/operations/named_problems.hpp"
@@ -233,13 +234,15 @@ int run(const Arguments& arguments) {
     const std::vector<DType> dtypes(arguments_of(request.description).size(), arguments.machine.type());
     Work work;
     std::string schedule;
+    std::optional<ProgramPlan> program_plan;
+    const ProgramOptions options_of_plan{.dtypes = dtypes, .instruction_set = isa};
     progress.now("preparing a plan");
     if (polynomial != nullptr) {
         const PolynomialPlan plan(*polynomial, {.dtypes = dtypes, .instruction_set = isa});
         work = plan.work(row_counts), schedule = plan.explain();
     } else {
-        const ProgramPlan plan(std::get<Program>(request.description), {.dtypes = dtypes, .instruction_set = isa});
-        work = plan.work(row_counts), schedule = plan.explain();
+        program_plan.emplace(std::get<Program>(request.description), options_of_plan);
+        work = program_plan->work(row_counts), schedule = program_plan->explain();
     }
     report.note("schedule");
     report.text("schedule", schedule);
@@ -248,8 +251,8 @@ int run(const Arguments& arguments) {
     add_limit(report, arguments, work, space.empty() ? 1 : rows.at(space));
     if (arguments.print_text) report.text("text", text_of(request.description));
     if (!arguments.svg.empty()) {
-        const Program program = polynomial != nullptr ? as_program(*polynomial) : std::get<Program>(request.description);
-        draw_program(report, arguments.svg, request.title, program);
+        if (polynomial != nullptr) program_plan.emplace(as_program(*polynomial), options_of_plan);
+        draw_program(report, arguments.svg, request.title, *program_plan);
     }
     progress.now("");
     report.print(arguments.json);

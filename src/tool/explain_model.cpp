@@ -81,7 +81,7 @@ void explain_model(Report& report, const std::string& file, const MachineOptions
     report.fact("workspace_bytes_per_atom", "per atom", bytes(memory / static_cast<double>(atoms)));
     report.note("\nsteps for energies and forces");
     report.text("schedule", potential.plan().explain());
-    if (!picture.empty()) draw_program(report, picture, file + ": energies and forces", potential.plan().program());
+    if (!picture.empty()) draw_program(report, picture, file + ": energies and forces", potential.plan());
 }
 
 }  // namespace clebsch::tool

@@ -5,8 +5,6 @@
 #include <set>
 
 #include "base/file.hpp"
-#include "describe/harmonics_chain.hpp"
-#include "schedule/partial_sums.hpp"
 #include "schedule/program_order.hpp"
 #include "tool/svg.hpp"
 
@@ -14,6 +12,7 @@ namespace clebsch::tool {
 namespace {
 
 constexpr double width = 1280, left = 40, right = 900, top = 96, line_height = 19, header = 28, padding = 10, gap = 22;
+constexpr double heading = 28;  ///< room for the words above a way
 constexpr double first_track = right + 26, track_width = 13, last_track = width - 30;
 constexpr double words = left + 235;      ///< where the second column of a group begins
 constexpr std::size_t most_names = 5;     ///< of a list in a line; the tooltip has all of them
@@ -78,20 +77,24 @@ std::string addressing_word(const Polynomial& polynomial) {
     return gathers && scatters ? "gather, scatter" : gathers ? "gather" : scatters ? "scatter" : "";
 }
 
-class Picture {
+/// One way to run a program, from some height of the picture downwards.
+class Way {
  public:
-    explicit Picture(const TiledProgram& tiled) : tiled_(tiled), program_(tiled.program) {
+    Way(const TiledProgram& tiled, std::string words_above, double begin)
+        : tiled_(tiled), program_(tiled.program), words_above_(std::move(words_above)), begin_(begin) {
         for (const TileGroup& group : tiled.groups) lines_.push_back(lines_of(group));
         find_kept();
         place();
     }
 
-    std::string draw(const std::string& title, const std::string& subtitle) const {
-        std::string svg = svg_begin(width, bottoms_.empty() ? top + 40 : bottoms_.back() + 40, left, title, subtitle);
-        svg += legend();
+    double end() const { return bottoms_.empty() ? begin_ : bottoms_.back(); }
+
+    std::string draw() const {
+        std::string svg;
+        if (!words_above_.empty()) svg += svg_text(left, begin_ + 14, words_above_, "font-size=\"14\" font-weight=\"600\"");
         for (std::size_t g = 0; g < lines_.size(); ++g) svg += group(g);
         for (const Kept& kept : kept_) svg += line_of(kept);
-        return svg + "</svg>\n";
+        return svg;
     }
 
  private:
@@ -153,7 +156,7 @@ class Picture {
 
     /// Heights of the groups, and for every kept value the leftmost line that is free from its writer to its last reader.
     void place() {
-        double y = top;
+        double y = begin_ + (words_above_.empty() ? 0 : heading);
         for (std::size_t g = 0; g < lines_.size(); ++g) {
             tops_.push_back(y);
             y += header + line_height * static_cast<double>(lines_[g].size() + (kept_text(g).empty() ? 0 : 1)) + padding;
@@ -233,42 +236,55 @@ class Picture {
         return svg + "</g>\n";
     }
 
-    static std::string legend() {
-        std::string svg;
-        double x = left;
-        const auto entry = [&](const char* colour, const std::string& meaning, double room, bool dashed = false) {
-            svg += formatted("<rect x=\"%.1f\" y=\"66\" width=\"10\" height=\"10\" rx=\"2\" fill=\"%s\"%s/>", x, dashed ? "white" : colour,
-                             dashed ? formatted(" stroke=\"%s\" stroke-dasharray=\"2 1.5\"", colour).c_str() : "");
-            svg += svg_text(x + 16, 75, meaning, "fill=\"#787774\"");
-            x += room;
-        };
-        entry(tape_colour, "nodes fused into one tape", 185);
-        entry(product_colour, "channel-wise products", 165);
-        entry(matrix_colour, "matrix products over channels", 205);
-        entry(function_colour, "functions", 95);
-        entry(svg_faint_colour, "computed again, not kept", 180, true);
-        svg += svg_text(right + 20, 75, "values kept between groups", "fill=\"#787774\"");
-        return svg;
-    }
-
     const TiledProgram& tiled_;
     const Program& program_;
+    std::string words_above_;
+    double begin_;
     std::vector<std::vector<Line>> lines_;  ///< of every group
     std::vector<double> tops_, bottoms_;
     std::vector<Kept> kept_;
 };
 
-}  // namespace
-
-std::string program_svg(const std::string& title, const std::string& subtitle, const TiledProgram& tiled) {
-    return Picture(tiled).draw(title, subtitle);
+std::string legend() {
+    std::string svg;
+    double x = left;
+    const auto entry = [&](const char* colour, const std::string& meaning, double room, bool dashed = false) {
+        svg += formatted("<rect x=\"%.1f\" y=\"66\" width=\"10\" height=\"10\" rx=\"2\" fill=\"%s\"%s/>", x, dashed ? "white" : colour,
+                         dashed ? formatted(" stroke=\"%s\" stroke-dasharray=\"2 1.5\"", colour).c_str() : "");
+        svg += svg_text(x + 16, 75, meaning, "fill=\"#787774\"");
+        x += room;
+    };
+    entry(tape_colour, "nodes fused into one tape", 185);
+    entry(product_colour, "channel-wise products", 165);
+    entry(matrix_colour, "matrix products over channels", 205);
+    entry(function_colour, "functions", 95);
+    entry(svg_faint_colour, "computed again, not kept", 180, true);
+    svg += svg_text(right + 20, 75, "values kept between groups", "fill=\"#787774\"");
+    return svg;
 }
 
-void draw_program(Report& report, const std::string& file, const std::string& title, const Program& program) {
-    const TiledProgram tiled = tile_program(with_partial_sums(simplified(with_harmonic_chains(program))), true);
-    const std::string subtitle = std::to_string(tiled.program.nodes.size()) + " nodes in " + std::to_string(tiled.groups.size()) +
-                                 " groups; numbers in brackets: numbers per row of a kept value";
-    write_file(file, program_svg(title, subtitle, tiled));
+std::string size_text(const TiledProgram& tiled) {
+    return std::to_string(tiled.program.nodes.size()) + " nodes in " + std::to_string(tiled.groups.size()) + " groups";
+}
+
+}  // namespace
+
+std::string program_svg(const std::string& title, const ProgramPlan& plan) {
+    std::string body, subtitle = "numbers in brackets: numbers per row of a kept value";
+    const std::vector<ProgramPlan::Way> ways = plan.ways();
+    if (ways.size() == 1) subtitle = size_text(*ways[0].division) + "; " + subtitle;
+    else subtitle = "two ways to run it, by the number of rows; " + subtitle;
+    double y = top;
+    for (const ProgramPlan::Way& each : ways) {
+        const Way way(*each.division, each.when.empty() ? "" : each.when + ": " + size_text(*each.division), y);
+        body += way.draw();
+        y = way.end() + 40;
+    }
+    return svg_begin(width, y, left, title, subtitle) + legend() + body + "</svg>\n";
+}
+
+void draw_program(Report& report, const std::string& file, const std::string& title, const ProgramPlan& plan) {
+    write_file(file, program_svg(title, plan));
     report.fact("picture", "picture of the program", file);
 }
 

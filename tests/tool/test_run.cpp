@@ -131,10 +131,22 @@ TEST_CASE("explain --svg draws a model, a program and a polynomial as they run")
         return svg;
     };
     const std::string whole = drawn({"explain", model});
-    for (const char* words : {"kept: layer1.message (5472)", "nodes as one tape", "23 paths, gather, scatter", "matrix product"}) {
+    for (const char* words :
+         {"kept: layer1.message (5472)", "nodes as one tape", "23 paths, gather, scatter", "matrix product", "two ways to run it",
+          "up to 67108864 bytes of intermediates more is kept: ", "beyond 67108864 bytes of intermediates more is computed again: "}) {
         INFO(words);
         CHECK(whole.find(words) != std::string::npos);
     }
+    // The way that keeps more has the edges' weights as kept values, the other one only computes them again.
+    const std::string little = drawn({"explain", model, "--keep-megabytes", "0"});
+    CHECK(little.find("two ways") == std::string::npos);
+    CHECK(little.find("more is kept") == std::string::npos);
+    const auto kept = [](const std::string& svg) {
+        std::size_t lines = 0;
+        for (std::size_t at = svg.find(" numbers per "); at != std::string::npos; at = svg.find(" numbers per ", at + 1)) ++lines;
+        return lines;
+    };
+    CHECK(kept(whole) > 2 * kept(little));
     CHECK(drawn({"explain", "convolution", "in=4x0e+2x1o", "edge=0e+1o", "out=0e+1o", "--derivative", "x,y"}).find("gather") !=
           std::string::npos);
     CHECK(drawn({"explain", "linear", "in=4x0e", "out=2x0e"}).find("matrix product") != std::string::npos);
