@@ -10,6 +10,8 @@ from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32
 from pathlib import Path
 from typing import NoReturn
 
+PACKAGE_VERSION = "0.1.0"
+
 
 class ClebschError(ValueError):
     """Bad input, with the library's message: the operand, what was expected, what came."""
@@ -202,18 +204,35 @@ def _library_path() -> str:
     )
 
 
+def _minor(version: str) -> list[str]:
+    return version.split(".")[:2]
+
+
 def _load() -> ctypes.CDLL:
+    """The library, its functions typed. ImportError with both versions when it is of another minor version or lacks a function."""
     path = _library_path()
     try:
         loaded = ctypes.CDLL(path)
     except OSError as error:
         raise ImportError(f"clebsch: cannot load {path}: {error}") from error
-    for name, arguments in _STATUS_FUNCTIONS.items():
-        function = getattr(loaded, name)
-        function.argtypes, function.restype = arguments, c_int
-    for name, (result, arguments) in _OTHER_FUNCTIONS.items():
-        function = getattr(loaded, name)
-        function.argtypes, function.restype = arguments, result
+    signatures = {name: (c_int, arguments) for name, arguments in _STATUS_FUNCTIONS.items()} | _OTHER_FUNCTIONS
+    version = "unknown"
+    try:
+        for name in ["clebsch_version", *signatures]:
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = signatures[name]
+            if name == "clebsch_version":
+                version = function().decode("utf-8", "replace")
+                if _minor(version) != _minor(PACKAGE_VERSION):
+                    raise ImportError(
+                        f"clebsch: {path} is version {version}, this Python package {PACKAGE_VERSION}:"
+                        " expected the same minor version"
+                    )
+    except AttributeError as error:
+        raise ImportError(
+            f"clebsch: {path} (version {version}) lacks a function of this Python package (version {PACKAGE_VERSION}): {error};"
+            " is CLEBSCH_LIBRARY an older build?"
+        ) from error
     return loaded
 
 

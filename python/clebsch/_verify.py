@@ -128,12 +128,12 @@ def verify(module: Any, rows: int = 7, seed: int = 0, bound: float = 1e-10) -> V
     cotangent = generator.standard_normal((rows, output.row_size))
     if tuple(expected.shape) != cotangent.shape:
         raise ClebschError(f"verify: the module returned shape {tuple(expected.shape)}, expected {cotangent.shape}")
-    values = _difference(operation(None, **arrays), expected.detach().numpy())
+    values = _difference(operation(None, None, **arrays), expected.detach().numpy())
     sign_table = "e3nn-0.5"
     if values > bound:
         try:
             other = operation_of(module, "e3nn-0.4")
-            other_values = _difference(other(None, **arrays), expected.detach().numpy())
+            other_values = _difference(other(None, None, **arrays), expected.detach().numpy())
         except UnsupportedError:
             other_values = values
         if other_values < bound:
@@ -149,7 +149,7 @@ def verify(module: Any, rows: int = 7, seed: int = 0, bound: float = 1e-10) -> V
     derivative = operation.vjp(*names)
     needed = {operand.name for operand in derivative.inputs}
     given = {**arrays, f"{output.name}_cotangent": cotangent}
-    ours = derivative(dict.fromkeys(derivative.spaces, rows), **{name: given[name] for name in needed})
+    ours = derivative(dict.fromkeys(derivative.spaces, rows), None, **{name: given[name] for name in needed})
     if len(names) == 1:
         ours = {f"{names[0]}_gradient": ours}
     differences = {
@@ -192,4 +192,4 @@ def _equivariance(operation: Operation, arrays: dict[str, np.ndarray], seed: int
 
     turned = {operand.name: turn(operand.segments, arrays[operand.name]) for operand in operands if not operand.is_output}
     output = operation.outputs[0]
-    return _difference(operation(None, **{**arrays, **turned}), turn(output.segments, operation(None, **arrays)))
+    return _difference(operation(None, None, **{**arrays, **turned}), turn(output.segments, operation(None, None, **arrays)))

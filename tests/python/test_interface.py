@@ -1,6 +1,12 @@
 """The C interface called with what a C program may pass: wrong sizes, null pointers, bytes that are no text."""
 
+import os
+import re
+import shutil
+import subprocess
+import sys
 from ctypes import CFUNCTYPE, Structure, addressof, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p, pointer, sizeof
+from pathlib import Path
 
 import clebsch
 import numpy as np
@@ -171,3 +177,34 @@ def test_a_caller_may_bring_its_own_threads() -> None:
     parallel.threads = 0
     assert lib.library.clebsch_launch(plan._handle, byref(call)) == INVALID
     assert message() == "parallel.threads: expected at least 1, got 0"
+
+
+def test_the_package_and_the_library_say_the_same_version() -> None:
+    root = Path(__file__).resolve().parents[2]
+    cmake = re.search(r"project\(clebsch VERSION ([0-9.]+)", (root / "CMakeLists.txt").read_text())
+    wheel = re.search(r'^version = "([0-9.]+)"', (root / "pyproject.toml").read_text(), re.MULTILINE)
+    assert cmake is not None
+    assert wheel is not None
+    assert clebsch.__version__ == lib.PACKAGE_VERSION == cmake[1] == wheel[1]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ('const char* clebsch_version(void) { return "0.0.7"; }', "is version 0.0.7, this Python package {}"),
+        ('const char* clebsch_version(void) { return "{}"; }', "(version {}) lacks a function of this Python package (version {})"),
+        ("int something_else(void) { return 0; }", "(version unknown) lacks a function of this Python package (version {})"),
+    ],
+)
+def test_another_library_is_refused_with_both_versions(tmp_path: Path, source: str, words: str) -> None:
+    library = tmp_path / "libclebsch.so"
+    (tmp_path / "other.c").write_text(source.replace("{}", lib.PACKAGE_VERSION))
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "other.c"], check=True)
+    package = str(Path(clebsch.__file__).resolve().parents[1])
+    environment = os.environ | {"CLEBSCH_LIBRARY": str(library), "PYTHONPATH": package}
+    run = subprocess.run([sys.executable, "-c", "import clebsch"], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    last = run.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"ImportError: clebsch: {library}")
+    assert words.replace("{}", lib.PACKAGE_VERSION) in last
