@@ -14,6 +14,11 @@ library=$work/prefix/$libdir/libclebsch.so
 [ -e "$library" ] || fail "expected $libdir/libclebsch.so, got $(cd "$work/prefix" && find . -name 'libclebsch*')"
 "$work/prefix/bin/clebsch" --version || fail "the installed program does not run"
 
+for header in "$work"/prefix/include/clebsch/*.hpp; do
+    echo "#include <clebsch/${header##*/}>" >"$work/alone.cpp"
+    "$cxx" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I"$work/prefix/include" "$work/alone.cpp" || fail "${header##*/} does not stand alone"
+done
+
 configure() { "$cmake" -G "$generator" -DCMAKE_MAKE_PROGRAM="$make" -DCMAKE_CXX_COMPILER="$cxx" "$@" >"$work/log" 2>&1; }
 configure -S "$here" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" &&
     "$cmake" --build "$work/consumer" >>"$work/log" 2>&1 || { cat "$work/log"; fail "find_package(clebsch) did not lead to a program"; }
