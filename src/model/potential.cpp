@@ -73,29 +73,25 @@ struct Potential::Data {
         }
     }
 
-    /// Closer atoms are a mistake of the structure: directions and forces between them mean nothing.
-    static void check_distances(std::span<const int> atomic_numbers, const Graph& graph) {
+    /// One walk over the edges. Atoms that are closer than least_distance are a mistake of the structure: directions and forces between
+    /// them mean nothing. Where the model has tables, the piece of them that every edge is in.
+    void look_at_edges(std::span<const int> atomic_numbers, const Graph& graph) {
+        piece.resize(model.piece_ends.empty() ? 0 : graph.sender.size());
         for (std::size_t e = 0; e < graph.sender.size(); ++e) {
             const double* r = graph.vectors.data() + 3 * e;
             const double square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
-            if (square >= least_distance * least_distance) continue;
-            const auto sender = static_cast<std::size_t>(graph.sender[e]), receiver = static_cast<std::size_t>(graph.receiver[e]);
-            fail("model: " + atom_name(std::min(sender, receiver), atomic_numbers) + " and " +
-                 (sender == receiver ? "its image" : atom_name(std::max(sender, receiver), atomic_numbers)) + " are " +
-                 number_text(std::sqrt(square)) + " A apart, expected at least " + number_text(least_distance) + " A");
+            if (!(square >= least_distance * least_distance)) fail_close(atomic_numbers, graph, e, std::sqrt(square));
+            if (piece.empty()) continue;
+            const auto found = std::ranges::upper_bound(model.piece_ends, std::sqrt(square));
+            piece[e] = found == model.piece_ends.end() ? -1 : found - model.piece_ends.begin();
         }
     }
 
-    /// The piece of the tables that every edge is in.
-    void find_pieces(const Graph& graph) {
-        if (model.piece_ends.empty()) return;
-        piece.resize(graph.sender.size());
-        for (std::size_t e = 0; e < piece.size(); ++e) {
-            const double* r = graph.vectors.data() + 3 * e;
-            const double length = std::sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2]);
-            const auto found = std::ranges::upper_bound(model.piece_ends, length);
-            piece[e] = found == model.piece_ends.end() ? -1 : found - model.piece_ends.begin();
-        }
+    [[noreturn]] static void fail_close(std::span<const int> atomic_numbers, const Graph& graph, std::size_t edge, double distance) {
+        const auto sender = static_cast<std::size_t>(graph.sender[edge]), receiver = static_cast<std::size_t>(graph.receiver[edge]);
+        fail("model: " + atom_name(std::min(sender, receiver), atomic_numbers) + " and " +
+             (sender == receiver ? "its image" : atom_name(std::max(sender, receiver), atomic_numbers)) + " are " + number_text(distance) +
+             " A apart, expected at least " + number_text(least_distance) + " A");
     }
 
     std::string known_elements() const {
@@ -171,8 +167,7 @@ std::size_t Potential::workspace_bytes(std::int64_t atoms, std::int64_t edges) c
 void Potential::evaluate(std::span<const Structure> structures, std::span<const int> atomic_numbers, const Graph& graph, Energies& result) {
     Data& data = *data_;
     data.check(structures, atomic_numbers, graph);
-    Data::check_distances(atomic_numbers, graph);
-    data.find_pieces(graph);
+    data.look_at_edges(atomic_numbers, graph);
     result.energy.resize(structures.size());
     result.atom_energy.resize(atomic_numbers.size());
     result.forces.resize(3 * atomic_numbers.size());
