@@ -1,36 +1,15 @@
 // Matrix products of the mix family with matrices that rows gather: rows of a block that meet in one matrix share its way through the
 // caches.
-#include "run/kernels/mix_parts.hpp"
+#include "run/kernels/mix_tile.hpp"
 
 namespace clebsch::CLEBSCH_ISA {
 namespace {
 
-/// c[r][column + ...] for `Rows` rows and `Vectors` vectors of columns, all of them whole.
+/// Rows of one matrix, columns in whole vectors.
 template <class T, int Rows, int Vectors>
 CLEBSCH_INLINE void group_tile(const T* const* a, T* const* c, std::int64_t inner, std::int64_t stride, const T* w, std::int64_t column,
                                T scale, bool store_it) {
-    constexpr int lanes = lanes_of<T>;
-    Vector<T> sum[Rows][Vectors] = {};
-    const T* from = w + column;
-    for (std::int64_t k = 0; k < inner; ++k, from += stride) {
-        Vector<T> b[Vectors];
-#pragma GCC unroll 2
-        for (int v = 0; v < Vectors; ++v) b[v] = load<T>(from + v * lanes);
-#pragma GCC unroll 8
-        for (int r = 0; r < Rows; ++r) {
-            const Vector<T> value = broadcast<T>(a[r][k]);
-#pragma GCC unroll 2
-            for (int v = 0; v < Vectors; ++v) sum[r][v] += value * b[v];
-        }
-    }
-    const Vector<T> factor = broadcast<T>(scale);
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r)
-#pragma GCC unroll 2
-        for (int v = 0; v < Vectors; ++v) {
-            T* to = c[r] + column + v * lanes;
-            store<T>(to, store_it ? factor * sum[r][v] : load<T>(to) + factor * sum[r][v]);
-        }
+    product_tile<T, Rows, Vectors>(a, c, inner, w + column, stride, column, Vectors * lanes_of<T>, scale, store_it);
 }
 
 template <class T, int Vectors>

@@ -1,47 +1,8 @@
 // Matrix products of the mix family. The tile of results stays in registers: mix_tile_rows x 2 vectors.
-#include "run/kernels/mix_parts.hpp"
+#include "run/kernels/mix_tile.hpp"
 
 namespace clebsch::CLEBSCH_ISA {
 namespace {
-
-template <class T>
-CLEBSCH_INLINE void write(T* to, Vector<T> value, int columns, bool store_it) {
-    if (columns >= lanes_of<T>) {
-        store<T>(to, store_it ? value : load<T>(to) + value);
-    } else if (columns > 0) {
-        store_first<T>(to, store_it ? value : load_first<T>(to, columns) + value, columns);
-    }
-}
-
-/// One tile: rows a[0..mix_tile_rows), Vectors vectors of columns.
-template <class T, int Vectors>
-void tile(const T* const* a, T* const* c, std::int64_t inner, const T* panel, int columns, std::int64_t column, T scale, bool store_it) {
-    constexpr int lanes = lanes_of<T>, rows = mix_tile_rows;
-    Vector<T> sum[rows][Vectors];
-    const T* row[rows];
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r) {
-        row[r] = a[r];
-#pragma GCC unroll 2
-        for (int v = 0; v < Vectors; ++v) sum[r][v] = Vector<T>{};
-    }
-    for (std::int64_t k = 0; k < inner; ++k, panel += mix_tile_columns<T>) {
-        Vector<T> b[Vectors];
-#pragma GCC unroll 2
-        for (int v = 0; v < Vectors; ++v) b[v] = load<T>(panel + v * lanes);
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; ++r) {
-            const Vector<T> value = broadcast<T>(row[r][k]);
-#pragma GCC unroll 2
-            for (int v = 0; v < Vectors; ++v) sum[r][v] += value * b[v];
-        }
-    }
-    const Vector<T> factor = broadcast<T>(scale);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 2
-        for (int v = 0; v < Vectors; ++v) write<T>(c[r] + column + v * lanes, factor * sum[r][v], columns - v * lanes, store_it);
-}
 
 /// Components of one row at once, a strip of Vectors vectors of columns; the first strip of a short row may read past it but never past the
 /// matrix.
@@ -245,8 +206,8 @@ void multiply_rows(const T** a, T** c, std::int64_t rows, std::int64_t inner, st
             if (m + mix_tile_rows > rows)
                 for (std::int64_t p = rows; p < padded; ++p) c[p] = absorb - column;
             if (column == 0) pace.turn(mix_tile_rows);
-            if (left > lanes) tile<T, 2>(a + m, c + m, inner, packed, left, column, scale, store);
-            else tile<T, 1>(a + m, c + m, inner, packed, left, column, scale, store);
+            if (left > lanes) product_tile<T, mix_tile_rows, 2>(a + m, c + m, inner, packed, width, column, left, scale, store);
+            else product_tile<T, mix_tile_rows, 1>(a + m, c + m, inner, packed, width, column, left, scale, store);
         }
     }
 }
