@@ -115,6 +115,13 @@ void check_buffer(const Operand& operand, const Buffer& buffer, DType dtype, std
         fail(where() + "the address is not a multiple of " + std::to_string(alignment) + " bytes");
 }
 
+void check_workspace(const Workspace& workspace, std::size_t needed, int threads) {
+    if (workspace.data != nullptr && workspace.bytes >= needed) return;
+    fail("workspace: expected at least " + std::to_string(needed) + " bytes for " + std::to_string(threads) +
+         (threads == 1 ? " thread" : " threads") + ", got " +
+         (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
+}
+
 std::int64_t row_bytes(const Operand& operand, const Buffer& buffer) {
     return (buffer.row_stride == 0 ? operand.size() : buffer.row_stride) * static_cast<std::int64_t>(size_of(buffer.dtype));
 }

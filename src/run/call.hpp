@@ -37,6 +37,9 @@ void check_index(const Index& index, const IndexBuffer& buffer, std::int64_t fro
 /// address that is no multiple of required_alignment, an extent beyond 2^63 bytes.
 void check_buffer(const Operand& operand, const Buffer& buffer, DType dtype, std::int64_t rows);
 
+/// Throws Error when the workspace is null or smaller than the `needed` bytes of a launch by so many threads.
+void check_workspace(const Workspace& workspace, std::size_t needed, int threads);
+
 /// Whether the rows of two buffers have a byte in common. Columns of one array (the same stride, apart within a row) have none.
 bool share_memory(const Operand& a, const Buffer& a_buffer, const Operand& b, const Buffer& b_buffer);
 

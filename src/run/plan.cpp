@@ -20,32 +20,8 @@ using Data = PlanData;
 constexpr std::size_t most_scratch = 384 * 1024;
 constexpr int most_block_rows = 256;
 
-int position(const std::vector<std::string>& names, const std::string& name) {
-    return static_cast<int>(std::ranges::find(names, name) - names.begin());
-}
-
-void plan_dtypes(Data& plan, const PlanOptions& options) {
-    const std::size_t operands = plan.polynomial.operands.size();
-    plan.dtypes = options.dtypes.empty() ? std::vector<DType>(operands, DType::float32) : options.dtypes;
-    if (plan.dtypes.size() != operands)
-        fail("expected one dtype per operand (" + std::to_string(operands) + "), got " + std::to_string(plan.dtypes.size()));
-    for (std::size_t o = 0; o < operands; ++o)
-        if (size_of(plan.dtypes[o]) == 0)
-            fail("operand '" + plan.polynomial.operands[o].name + "': dtype number " + std::to_string(static_cast<int>(plan.dtypes[o])) +
-                 " is unknown");
-    const bool all_double = operands > 0 && std::ranges::all_of(plan.dtypes, [](DType dtype) { return dtype == DType::float64; });
-    plan.compute = options.compute.value_or(all_double ? DType::float64 : DType::float32);
-    if (plan.compute != DType::float32 && plan.compute != DType::float64)
-        fail(std::string("expected float32 or float64 as the compute type, got ") + to_text(plan.compute));
-}
-
 void plan_operands(Data& plan) {
     const Polynomial& polynomial = plan.polynomial;
-    plan.spaces = row_spaces(polynomial);
-    for (const Index& index : polynomial.indices) {
-        plan.index_from.push_back(position(plan.spaces, index.from));
-        plan.index_to.push_back(position(plan.spaces, index.to));
-    }
     for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
         const Operand& operand = polynomial.operands[o];
         OperandPlan result;
@@ -60,14 +36,12 @@ void plan_operands(Data& plan) {
                 break;
             case Addressing::Kind::shared:
                 result.kind = OperandPlan::Kind::shared;
-                result.space = -1;
                 break;
             case Addressing::Kind::indexed: {
                 result.kind = OperandPlan::Kind::indexed;
                 result.sorted = polynomial.is_sorted(operand);
                 std::vector<int> chain;
                 for (const std::string& name : operand.rows.via) chain.push_back(polynomial.find_index(name));
-                result.space = plan.index_to[static_cast<std::size_t>(chain.back())];
                 const auto found = std::ranges::find(plan.chains, chain);
                 result.chain = static_cast<int>(found - plan.chains.begin());
                 if (found == plan.chains.end()) plan.chains.push_back(chain);
@@ -151,45 +125,6 @@ void plan_blocks(Data& plan) {
     plan.scratch_bytes = kernel_scratch(plan.block_rows);
 }
 
-void check_rows(const Data& plan, std::span<const std::int64_t> rows) {
-    if (rows.size() != plan.spaces.size()) {
-        std::string names;
-        for (const std::string& space : plan.spaces) names += (names.empty() ? "'" : ", '") + space + "'";
-        fail("expected the number of rows of each of " + std::to_string(plan.spaces.size()) + " spaces (" + names + "), got " +
-             std::to_string(rows.size()));
-    }
-    for (std::size_t s = 0; s < rows.size(); ++s) {
-        if (plan.spaces[s].empty() && rows[s] != 1) fail("the row space without a name has one row, got " + std::to_string(rows[s]));
-        if (rows[s] < 0) fail("row space '" + plan.spaces[s] + "': expected at least 0 rows, got " + std::to_string(rows[s]));
-    }
-}
-
-void check_call(const Data& plan, const Call& call) {
-    const Polynomial& polynomial = plan.polynomial;
-    check_rows(plan, call.rows);
-    if (call.buffers.size() != polynomial.operands.size())
-        fail("expected one buffer per operand (" + std::to_string(polynomial.operands.size()) + "), got " +
-             std::to_string(call.buffers.size()));
-    if (call.indices.size() != polynomial.indices.size())
-        fail("expected one array per index (" + std::to_string(polynomial.indices.size()) + "), got " +
-             std::to_string(call.indices.size()));
-    for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
-        const int space = plan.operands[o].space;
-        check_buffer(polynomial.operands[o], call.buffers[o], plan.dtypes[o], space < 0 ? 1 : call.rows[static_cast<std::size_t>(space)]);
-    }
-    for (std::size_t i = 0; i < polynomial.indices.size(); ++i)
-        check_index(polynomial.indices[i], call.indices[i], call.rows[static_cast<std::size_t>(plan.index_from[i])],
-                    call.rows[static_cast<std::size_t>(plan.index_to[i])], !call.indices_checked);
-    for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
-        if (!plan.operands[o].output) continue;
-        for (std::size_t other = 0; other < polynomial.operands.size(); ++other)
-            if (other != o && (!plan.operands[other].output || other > o) &&
-                share_memory(polynomial.operands[o], call.buffers[o], polynomial.operands[other], call.buffers[other]))
-                fail("operand '" + polynomial.operands[o].name + "': an output may share no memory with other operands, it overlaps '" +
-                     polynomial.operands[other].name + "'");
-    }
-}
-
 /// Lays out everything of a launch by itself.
 template <class T>
 LaunchState<T> arrange_alone(const Data& plan, std::span<const std::int64_t> rows, int threads, Arena& arena) {
@@ -214,10 +149,7 @@ std::size_t measure(const Data& plan, std::span<const std::int64_t> rows, int th
 template <class T>
 void launch_as(const Data& plan, const Call& call, Workspace workspace, int threads, const ParallelFor& parallel_for) {
     const std::size_t needed = measure<T>(plan, call.rows, threads);
-    if (workspace.data == nullptr || workspace.bytes < needed)
-        fail("workspace: expected at least " + std::to_string(needed) + " bytes for " + std::to_string(threads) +
-             (threads == 1 ? " thread" : " threads") + ", got " +
-             (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
+    check_workspace(workspace, needed, threads);
     const auto address = reinterpret_cast<std::uintptr_t>(workspace.data);
     Arena arena(static_cast<std::byte*>(workspace.data) + (Arena::alignment - address % Arena::alignment) % Arena::alignment);
     Running<T> running{.plan = &plan, .call = call, .state = arrange_alone<T>(plan, call.rows, threads, arena)};
@@ -251,11 +183,9 @@ std::string way_text(const OperandPlan& operand, DType compute) {
 
 PolynomialPlan::PolynomialPlan(Polynomial polynomial, PlanOptions options) {
     validate(polynomial);
-    auto plan = std::make_unique<Data>();
-    plan->polynomial = std::move(polynomial);
+    auto plan = std::make_unique<Data>(std::move(polynomial), options);
     plan->isa = options.instruction_set.value_or(default_instruction_set());
     require_available(plan->isa);
-    plan_dtypes(*plan, options);
     plan_operands(*plan);
     plan_masks(*plan);
     KernelChoice choice = choose_kernels(plan->polynomial, plan->isa, options.family);
@@ -277,12 +207,12 @@ DType PolynomialPlan::compute() const { return data_->compute; }
 const PlanData& PolynomialPlan::data() const { return *data_; }
 
 std::size_t PolynomialPlan::workspace_bytes(std::span<const std::int64_t> rows, int threads) const {
-    check_rows(*data_, rows);
+    data_->check_rows(rows);
     return data_->compute == DType::float64 ? measure<double>(*data_, rows, threads) : measure<float>(*data_, rows, threads);
 }
 
 void PolynomialPlan::launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for) const {
-    check_call(*data_, call);
+    data_->check(call, !call.indices_checked);
     const int threads = parallel_for.run == nullptr ? 1 : std::max(1, parallel_for.threads);
     launch_aligned(data_->polynomial.operands, call, [&](const Call& aligned) {
         if (data_->compute == DType::float64) launch_as<double>(*data_, aligned, workspace, threads, parallel_for);
@@ -291,15 +221,10 @@ void PolynomialPlan::launch(const Call& call, Workspace workspace, const Paralle
 }
 
 Work PolynomialPlan::work(std::span<const std::int64_t> rows) const {
-    check_rows(*data_, rows);
+    data_->check_rows(rows);
     Work work;
     for (const auto& kernel : data_->kernels) work.multiply_adds += kernel->estimate().multiply_adds * static_cast<double>(rows[0]);
-    for (std::size_t o = 0; o < data_->operands.size(); ++o) {
-        const int space = data_->operands[o].space;
-        const double count = space < 0 ? 1.0 : static_cast<double>(rows[static_cast<std::size_t>(space)]);
-        work.bytes += count * static_cast<double>(data_->operands[o].form.size) * static_cast<double>(size_of(data_->dtypes[o]));
-    }
-    for (const int from : data_->index_from) work.bytes += 8.0 * static_cast<double>(rows[static_cast<std::size_t>(from)]);
+    work.bytes = data_->bytes(rows);
     return work;
 }
 

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "run/call_arguments.hpp"
 #include "run/plan.hpp"
 #include "run/stage.hpp"
 #include "schedule/kernel.hpp"
@@ -25,24 +27,22 @@ struct OperandPlan {
     bool sorted = false;  ///< indexed, its rows never decrease along the iteration
     bool plain = false;   ///< kernels work on the stored rows
     int chain = -1;       ///< indexed: which chain of indices
-    int space = 0;        ///< position in row_spaces(); shared: -1
     RowForm form;
     std::int64_t padded = 0;    ///< numbers from one row of ours to the next, a multiple of 64 bytes
     std::vector<Range> zeroed;  ///< `each` outputs: what the executor zeroes before the first kernel
 };
 
-struct PlanData {
+struct PlanData : CallArguments {
+    PlanData(Polynomial given, const PlanOptions& options)
+        : CallArguments(given, options.dtypes, options.compute), polynomial(std::move(given)) {}
+
     Polynomial polynomial;
-    std::vector<std::string> spaces;
-    std::vector<DType> dtypes;
-    DType compute = DType::float32;
     InstructionSet isa{};
     std::vector<std::unique_ptr<Kernel>> kernels;
     std::string choice;  ///< explain text of the kernels
 
     std::vector<OperandPlan> operands;
     std::vector<std::vector<int>> chains;    ///< positions in polynomial.indices, first applied first; distinct
-    std::vector<int> index_from, index_to;   ///< positions in spaces
     std::vector<std::uint64_t> path_chains;  ///< distinct sets of chains (bit c) that a path's factors go through
     bool partly_masked = false;              ///< whether -1 can mask some operands of a row and leave paths that go without
     int border_chain = -1;                   ///< the chain of the largest sorted output: parts begin where its row changes, if they can

@@ -132,10 +132,7 @@ void ProgramPlan::launch(const Call& call, Workspace workspace, const ParallelFo
     const Data& data = *data_;
     data.check(call, !call.indices_checked);
     const std::size_t needed = data.workspace_bytes(call.rows, parallel_for.threads);
-    if (workspace.data == nullptr || workspace.bytes < needed)
-        fail("workspace: expected " + std::to_string(needed) + " bytes, got " +
-             (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
-
+    check_workspace(workspace, needed, std::max(1, parallel_for.threads));
     launch_aligned(data.arguments, call, [&](const Call& aligned) { data.run(aligned, workspace, parallel_for, prepared); });
 }
 

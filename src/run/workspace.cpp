@@ -44,11 +44,12 @@ void PartCosts::add(const PartCosts& other) {
 
 PartCosts part_costs(const PlanData& plan, std::span<const std::int64_t> rows) {
     PartCosts costs{.work_per_row = plan.work_per_row, .numbers_per_row = 0, .sums = 0, .least_rows = plan.block_rows};
-    for (const OperandPlan& operand : plan.operands) {
+    for (std::size_t o = 0; o < plan.operands.size(); ++o) {
+        const OperandPlan& operand = plan.operands[o];
         const auto size = static_cast<double>(operand.form.size);
         costs.numbers_per_row += size;
         if (operand.output && operand.kind != OperandPlan::Kind::each && !operand.sorted)
-            costs.sums += size * (operand.space < 0 ? 1.0 : static_cast<double>(rows[static_cast<std::size_t>(operand.space)]));
+            costs.sums += size * static_cast<double>(plan.rows_of(o, rows));
     }
     return costs;
 }
@@ -110,7 +111,7 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
         const OperandPlan& operand = plan.operands[static_cast<std::size_t>(o)];
         widest = std::max(widest, operand.padded);
         State state;
-        state.rows = operand.space < 0 ? 1 : rows[static_cast<std::size_t>(operand.space)];
+        state.rows = plan.rows_of(static_cast<std::size_t>(o), rows);
         if (!operand.output) {
             if (!operand.plain)
                 state.way = read_several_times(operand, state.rows, division.rows) ? State::Way::staged_whole : State::Way::staged;
@@ -160,7 +161,7 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
         for (std::int64_t o = 0; o < operands; ++o) {
             const OperandPlan& operand = plan.operands[static_cast<std::size_t>(o)];
             T** pointers = arena.take<T*>(plan.block_rows);
-            const std::int64_t operand_rows = operand.space < 0 ? 1 : rows[static_cast<std::size_t>(operand.space)];
+            const std::int64_t operand_rows = plan.rows_of(static_cast<std::size_t>(o), rows);
             const bool staged = !operand.plain && (operand.output ? operand.kind == OperandPlan::Kind::each || operand.sorted
                                                                   : !read_several_times(operand, operand_rows, division.rows));
             T* staging = staged ? arena.take<T>(checked_product(plan.block_rows + 1, operand.padded)) : nullptr;
