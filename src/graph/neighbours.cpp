@@ -116,14 +116,22 @@ Occupancy occupancy(const Structure& structure, const Box& box, double cutoff, c
     return out;
 }
 
-/// Pairs that a cell list of bins not smaller than the cutoff looks at: a bound on the edges and on the work.
-/// In a uniform system it is 27 / (4 pi / 3) = 6.4 times the number of edges.
-double candidate_pairs(const Structure& structure, const Box& box, const Occupancy& atoms, double cutoff) {
+/// Edges, roughly: the pairs that a cell list of bins not smaller than the cutoff looks at, which are its work, times the part of the
+/// room it looks through that lies within the cutoff. That part is exact in a uniform system.
+double estimate_edges(const Structure& structure, const Box& box, const Occupancy& atoms, double cutoff) {
+    constexpr double sphere = 4.18879;                           // its volume, in cubes of the cutoff
+    constexpr double binned_width = 3.0, least_width = 1.61199;  // of the room, in cutoffs; least: a cube of the sphere's volume
     std::array<std::int64_t, 3> bins;
-    double images = 1.0;
+    double images = 1.0, room = 1.0;
     for (std::size_t k = 0; k < 3; ++k) {
         bins[k] = static_cast<std::int64_t>(std::clamp(std::floor(atoms.extent[k] / cutoff), 1.0, 1e6));
-        if (structure.periodic[k] && bins[k] == 1) images *= 2.0 * std::ceil(cutoff / box.height[k]) + 1.0;
+        double width = bins[k] == 1 ? atoms.extent[k] / cutoff : binned_width;
+        if (structure.periodic[k] && bins[k] == 1) {
+            const double repeated = 2.0 * std::ceil(cutoff / box.height[k]) + 1.0;
+            images *= repeated;
+            width *= repeated;
+        }
+        room *= std::clamp(width, least_width, binned_width);
     }
     const auto key = [&](const std::array<std::int64_t, 3>& bin) { return (bin[0] * 1'000'001 + bin[1]) * 1'000'001 + bin[2]; };
     std::vector<std::pair<std::int64_t, std::array<std::int64_t, 3>>> occupied;
@@ -167,7 +175,7 @@ double candidate_pairs(const Structure& structure, const Box& box, const Occupan
         }
         pairs += here.count * around;
     }
-    return pairs * images;
+    return pairs * images * std::min(1.0, sphere / room);
 }
 
 /// The cutoff to search with: slightly larger, so that rounding loses no pair (those too long are dropped afterwards), and for
@@ -226,15 +234,16 @@ void add_structure(const Structure& structure, const std::string& name, const Ne
     const Box box = complete_box(structure, name);
     const Occupancy occupied = occupancy(structure, box, options.cutoff, name);
     const double search = search_cutoff(occupied, options.cutoff);
-    const double candidates = candidate_pairs(structure, box, occupied, search);
+    const double expected = estimate_edges(structure, box, occupied, search);
     const double room = static_cast<double>(options.edge_limit - graph.edges());
     const auto refuse = [&](const std::string& count) {
         throw Error(ErrorKind::unsupported, name + ": " + count + " within the cutoff of " + number_text(options.cutoff) + " (" +
                                                 std::to_string(atoms) + " atoms): above the limit of " +
                                                 std::to_string(options.edge_limit) + " edges");
     };
-    if (!(candidates <= 6.5 * room + 1e6))
-        refuse("about " + number_text(std::round(candidates / 6.5)) + " edges or images of a very flat or skewed cell");
+    constexpr double few_edges = 2e5;  // are counted instead
+    if (!(expected <= room + few_edges))
+        refuse("about " + number_text(std::round(expected)) + " edges or images of a very flat or skewed cell");
     const VesinPairs pairs = periodic_pairs(structure, box, occupied, search);
 
     std::vector<std::int64_t> receivers;

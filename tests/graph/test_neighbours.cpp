@@ -311,6 +311,7 @@ TEST_CASE("bad structures and options are refused, and the message says what and
         {with_cell({5, 0, 0, 0, infinity, 0, 0, 0, 5}), "cell vector b: expected a length of 1e-50 to 1e50, got (0, inf, 0)"},
         {with_cell({10, 0, 0, 10, 1e-6, 0, 0, 0, 10}), "above the limit"},
         {with_cell({1e-4, 0, 0, 0, 1e-4, 0, 0, 0, 1e-4}), "above the limit"},
+        {with_cell({0.014, 0, 0, 0, 0.014, 0, 0, 0, 0.014}), "above the limit"},  // 1.65e8 edges, and gigabytes to find them
         {ragged, "three numbers an atom, got 5"},
     };
     for (const auto& [structure, part] : cases) {
