@@ -11,6 +11,7 @@ namespace {
 Coefficients delta(int components, std::size_t rank) {
     if (rank == 2) return Coefficients::identity(components);
     std::vector<CoefficientEntry> entries;
+    entries.reserve(static_cast<std::size_t>(components));
     for (int i = 0; i < components; ++i) entries.push_back({std::vector<int>(rank, i), 1.0});
     return Coefficients::literal(std::vector<int>(rank, components), std::move(entries));
 }
