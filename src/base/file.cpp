@@ -83,6 +83,18 @@ std::string read_file(const std::filesystem::path& path, std::int64_t limit) {
     }
 }
 
+std::filesystem::path link_target(const std::filesystem::path& path) {
+    constexpr int most_links = 40;
+    std::filesystem::path target = path;
+    for (int links = 0; links <= most_links; ++links) {
+        std::error_code no_link;
+        const std::filesystem::path next = std::filesystem::read_symlink(target, no_link);
+        if (no_link) return target;
+        target = target.parent_path() / next;  // an absolute one stands alone
+    }
+    fail_to("follow links of", path, ELOOP);
+}
+
 void write_file(const std::filesystem::path& given, std::string_view content, Durability durability) {
     struct stat existing {};
     const bool exists = ::stat(given.c_str(), &existing) == 0;
@@ -93,9 +105,7 @@ void write_file(const std::filesystem::path& given, std::string_view content, Du
         return write_all(file.number, content, given);
     }
     // A link stays one: the file it points to is the one that is replaced.
-    std::error_code unresolved;
-    const std::filesystem::path resolved = exists ? std::filesystem::canonical(given, unresolved) : given;
-    const std::filesystem::path& path = exists && !unresolved ? resolved : given;
+    const std::filesystem::path path = link_target(given);
     std::string temporary = path.native() + ".XXXXXX";
     {
         const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));

@@ -11,9 +11,13 @@ namespace clebsch {
 /// folder, a device that is not empty or a refused read, Error(unsupported) above the limit; each names the file.
 std::string read_file(const std::filesystem::path& path, std::int64_t limit = std::int64_t{1} << 40);
 
+/// Where a chain of symbolic links leads, whether there is a file or not; `path` itself if it is no link. Throws Error(io) for a circle.
+std::filesystem::path link_target(const std::filesystem::path& path);
+
 /// What survives a power cut: nothing that the system has not written by itself, or all that was written.
 enum class Durability { cached, on_disk };
-/// Writes to a temporary name beside `path`, then renames: readers see the old content or the new one. Throws Error(io).
+/// Writes to a temporary name beside `path`, then renames: readers see the old content or the new one. Of a link, what it leads to is
+/// written. Throws Error(io).
 void write_file(const std::filesystem::path& path, std::string_view content, Durability durability = Durability::cached);
 
 /// `text` cut to `longest` bytes and with everything but printable ASCII escaped: safe to show whatever a file holds.

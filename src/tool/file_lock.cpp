@@ -60,7 +60,7 @@ FileLocks::~FileLocks() { release(); }
 void FileLocks::add(const std::string& name, const std::string& given) {
     if (given.empty()) return;
     std::error_code unknown;
-    std::filesystem::path path = std::filesystem::weakly_canonical(std::filesystem::absolute(given, unknown), unknown);
+    std::filesystem::path path = std::filesystem::weakly_canonical(std::filesystem::absolute(link_target(given), unknown), unknown);
     if (unknown) path = given;
     if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) return;
     const std::string lock = path.native() + ".lock", file = name + ": file " + in_quotes(given, 4096);

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -75,6 +76,7 @@ int main(int argc, char** argv) {
         "Exit codes: 0 done, 1 a check failed, 2 usage or bad input, 3 stopped by a signal.\n"
         "Environment: CLEBSCH_NUM_THREADS, CLEBSCH_INSTRUCTION_SET.");
     int status = exit_done;
+    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit makes a write fail, which has a message, instead of ending the program
     try {
         add_irreps(app, status);
         add_info(app, status);

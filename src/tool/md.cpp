@@ -87,7 +87,8 @@ class Run {
                    {"--dtype", arguments_.machine.dtype},
                    {"--tables", tables_text()},
                    {"--keep-megabytes", kept_text()}};
-        if (!arguments_.restart.empty() && !arguments_.overwrite && std::filesystem::exists(arguments_.restart)) {
+        std::error_code ignored;
+        if (!arguments_.restart.empty() && !arguments_.overwrite && std::filesystem::exists(arguments_.restart, ignored)) {
             Restart restart = read_restart(arguments_.restart);
             compare(restart);
             record_ = std::move(restart.record);

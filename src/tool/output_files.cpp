@@ -22,7 +22,8 @@ std::string identity(const std::string& path) {
         return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
     }
     std::error_code unknown;
-    const std::filesystem::path canonical = std::filesystem::weakly_canonical(std::filesystem::absolute(path, unknown), unknown);
+    const std::filesystem::path canonical =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(link_target(path), unknown), unknown);
     return unknown ? "" : canonical.native();
 }
 
@@ -45,8 +46,7 @@ void require_writable(const NamedFiles& files) {
     for (const auto& [name, given] : files) {
         if (given.empty()) continue;
         std::error_code unknown;
-        std::filesystem::path path = std::filesystem::canonical(given, unknown);
-        if (unknown) path = given;
+        const std::filesystem::path path = link_target(given);
         if (std::filesystem::is_directory(path, unknown))
             fail(name + ": expected a file to write, got the folder " + in_quotes(given, 4096));
         if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) continue;  // a device or a pipe

@@ -54,6 +54,14 @@ TEST_CASE("files are read whole, within the limit, and written all or nothing") 
     write_file(link, "through the link");
     CHECK(fs::is_symlink(link));
     CHECK(read_file(path) == "through the link");
+    const fs::path dangling = folder / "dangling", circle = folder / "circle";
+    fs::create_symlink("not yet", dangling);
+    write_file(dangling, "made");
+    CHECK(fs::is_symlink(dangling));
+    CHECK(read_file(folder / "not yet") == "made");
+    fs::create_symlink("circle", circle);
+    CHECK_THROWS_WITH_AS(write_file(circle, "nowhere"), doctest::Contains("circle"), Error);
+    CHECK(fs::is_symlink(circle));
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
     const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
     write_file(pipe, "into the pipe");

@@ -50,7 +50,11 @@ RunningProgram::~RunningProgram() {
     send(SIGKILL);
     wait();
 }
-void RunningProgram::send(int signal) const { kill(process_, signal); }
+void RunningProgram::send(int signal) const {
+    // Process -1 would be every process there is.
+    if (process_ <= 0) throw std::logic_error("the program has ended: there is nothing to send a signal to");
+    kill(process_, signal);
+}
 bool RunningProgram::running() {
     if (process_ > 0 && waitpid(process_, &status_, WNOHANG) == process_) process_ = -1;
     return process_ > 0;

@@ -27,7 +27,7 @@ class RunningProgram {
     RunningProgram(const RunningProgram&) = delete;
     RunningProgram& operator=(const RunningProgram&) = delete;
 
-    void send(int signal) const;
+    void send(int signal) const;  ///< throws unless it is running or has not been waited for
     bool running();
     ProgramResult wait();  ///< an exit code of 128 + n: ended by signal n
 
