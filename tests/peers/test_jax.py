@@ -405,6 +405,14 @@ def test_bad_arrays_are_named(changed: dict[str, Any], message: str) -> None:
         jax.eval_shape(lambda: graph.convolution(**arrays))
 
 
+@pytest.mark.skipif(ON_GPU, reason="a GPU's kernels do not look at the order")
+def test_receivers_that_do_not_ascend() -> None:
+    """What only values tell comes when the call runs, with the library's message."""
+    graph = Graph()
+    with pytest.raises(Exception, match="index 'receiver': declared as sorted, but entry [0-9]+ is"):
+        jax.jit(graph.convolution)(*graph.floats, graph.sender, graph.receiver[::-1]).block_until_ready()
+
+
 def test_other_bad_calls() -> None:
     product = cj.FullyConnectedTensorProduct("2x0e", "1x0e", "2x0e")
     with pytest.raises(clebsch.ClebschError, match="x: expected a last dimension of 2"):
