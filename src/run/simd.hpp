@@ -60,6 +60,22 @@ CLEBSCH_INLINE Vector<T> broadcast(T value) {
     return value - Vector<T>{};  // exact for every value, -0 and NaN included, and folds to one broadcast
 }
 
+#if !defined(CLEBSCH_ISA_AVX512) && !defined(CLEBSCH_ISA_AVX2)
+// Without masks: number by number, and not in the middle of every loop.
+template <class T>
+[[gnu::noinline]] Vector<T> load_some(const T* p, int count) {
+    Vector<T> v{};
+    for (int i = 0; i < lanes_of<T>; ++i)
+        if (i < count) v[i] = p[i];
+    return v;
+}
+template <class T>
+[[gnu::noinline]] void store_some(T* p, Vector<T> v, int count) {
+    for (int i = 0; i < lanes_of<T>; ++i)
+        if (i < count) p[i] = v[i];
+}
+#endif
+
 /// The first `count` numbers, zero beyond; reads nothing else.
 template <class T>
 CLEBSCH_INLINE Vector<T> load_first(const T* p, int count) {
@@ -75,10 +91,7 @@ CLEBSCH_INLINE Vector<T> load_first(const T* p, int count) {
         return (Vector<T>)_mm256_maskload_pd(p, mask);
     }
 #else
-    Vector<T> v{};
-    for (int i = 0; i < lanes_of<T>; ++i)
-        if (i < count) v[i] = p[i];
-    return v;
+    return load_some<T>(p, count);
 #endif
 }
 
@@ -93,8 +106,7 @@ CLEBSCH_INLINE void store_first(T* p, Vector<T> v, int count) {
         _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), (__m256)v);
     else _mm256_maskstore_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3)), (__m256d)v);
 #else
-    for (int i = 0; i < lanes_of<T>; ++i)
-        if (i < count) p[i] = v[i];
+    store_some<T>(p, v, count);
 #endif
 }
 

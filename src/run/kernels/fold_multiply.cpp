@@ -13,6 +13,7 @@ constexpr int tile_width(int outputs) { return outputs <= 2 ? 4 : 2; }
 enum class Mode {
     sums,           ///< one plain sink; v is weighted before it is multiplied, or not at all
     weighted_sums,  ///< one sink; z is weighted
+    pair,           ///< a sink with one weight and a dot product without: what gradients of a path need
     sinks,
 };
 
@@ -119,6 +120,52 @@ void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, s
             add_product<T, Outputs, Width, Part, false, Diagonal>(z, tile, matrix + r, column, inputs, in.at(r), channels, nullptr);
             for (int s = 0; s < task.sinks; ++s) give<T, Outputs, Width, Part>(z, task.sink[s], tile, r, k0, c, channels);
         }
+    } else if constexpr (M == Mode::pair) {
+        const Sink<T>&plain = task.sink[task.sink[0].dot ? 1 : 0], &dot = task.sink[task.sink[0].dot ? 0 : 1];
+        RowsIn<T> with = dot.with, factor = plain.factor.weight[0];
+        RowsOut<T> out = plain.out, dots = dot.out;
+        with.offset += c + k0 * channels;
+        factor.offset += c;
+        out.offset += c + k0 * channels;
+        dots.offset += c;
+        const bool store_dot = dot.overwrite && k0 == 0, store_out = plain.overwrite;
+        const Vector<T> dot_scale = broadcast(dot.factor.scale), scale = broadcast(plain.factor.scale);
+        for (unsigned r = 0; r < rows; ++r) {
+            Vector<T> z[Outputs][Width]{}, d[Width]{};
+            add_product<T, Outputs, Width, Part, false, Diagonal>(z, tile, matrix + r, column, inputs, in.at(r), channels, nullptr);
+            const T* g = with.at(r);
+#pragma GCC unroll 8
+            for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+                for (int t = 0; t < Width; ++t) d[t] += z[k][t] * tile.get(g + k * channels, t);
+            T* sum = dots.at(r);
+            if (store_dot) {
+                dots.stream->advance(Width * vector_bytes);
+#pragma GCC unroll 8
+                for (int t = 0; t < Width; ++t) tile.put(sum, t, dot_scale * d[t]);
+            } else {
+#pragma GCC unroll 8
+                for (int t = 0; t < Width; ++t) tile.put(sum, t, tile.get(sum, t) + dot_scale * d[t]);
+            }
+            const T* w = factor.at(r);
+            factor.stream->advance(Width * vector_bytes);
+            Vector<T> f[Width];
+#pragma GCC unroll 8
+            for (int t = 0; t < Width; ++t) f[t] = scale * tile.get(w, t);
+            T* o = out.at(r);
+            if (store_out) {
+                out.stream->advance(Outputs * Width * vector_bytes);
+#pragma GCC unroll 8
+                for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+                    for (int t = 0; t < Width; ++t) tile.put(o + k * channels, t, f[t] * z[k][t]);
+            } else {
+#pragma GCC unroll 8
+                for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+                    for (int t = 0; t < Width; ++t) tile.put(o + k * channels, t, tile.get(o + k * channels, t) + f[t] * z[k][t]);
+            }
+        }
     } else {
         const Sink<T>& sink = task.sink[0];
         for (unsigned r = 0; r < rows;) {
@@ -159,11 +206,12 @@ void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, s
 template <class T, Mode M, bool Weighted, bool Diagonal, int Outputs>
 void multiply_chunk(const Multiply<T>& task, int k0) {
     constexpr int width = tile_width(Outputs), lanes = lanes_of<T>;
+    constexpr Mode rest = M == Mode::pair ? Mode::sinks : M;  // few channels are not worth code of their own
     std::int64_t c = 0;
     for (; c + width * lanes <= task.channels; c += width * lanes)
         multiply_tile<T, M, Weighted, Diagonal, Outputs, width, false>(task, {}, k0, c);
-    for (; c + lanes <= task.channels; c += lanes) multiply_tile<T, M, Weighted, Diagonal, Outputs, 1, false>(task, {}, k0, c);
-    if (c < task.channels) multiply_tile<T, M, Weighted, Diagonal, Outputs, 1, true>(task, {int(task.channels - c)}, k0, c);
+    for (; c + lanes <= task.channels; c += lanes) multiply_tile<T, rest, Weighted, Diagonal, Outputs, 1, false>(task, {}, k0, c);
+    if (c < task.channels) multiply_tile<T, rest, Weighted, Diagonal, Outputs, 1, true>(task, {int(task.channels - c)}, k0, c);
 }
 
 template <class T, Mode M, bool Weighted, bool Diagonal, int Outputs = most_outputs>
@@ -188,9 +236,14 @@ template <class T>
 void multiply_any(const Multiply<T>& task) {
     const Sink<T>& sink = task.sink[0];
     const bool plain = task.sinks == 1 && !sink.dot, sums = plain && sink.factor.weights == 0 && sink.factor.scale == T(1);
+    const auto is_pair = [](const Sink<T>& a, const Sink<T>& b) {
+        return !a.dot && b.dot && a.factor.weights == 1 && b.factor.weights == 0;
+    };
+    const bool pair = task.sinks == 2 && (is_pair(task.sink[0], task.sink[1]) || is_pair(task.sink[1], task.sink[0]));
     if (task.diagonal) {
         if (sums && task.weighted) multiply_all<T, Mode::sums, true, true>(task);
         else if (sums) multiply_all<T, Mode::sums, false, true>(task);
+        else if (pair) multiply_all<T, Mode::pair, false, true>(task);
         else multiply_all<T, Mode::sinks, false, true>(task);
     } else if (sums && task.weighted) {
         multiply_all<T, Mode::sums, true, false>(task);
@@ -198,6 +251,8 @@ void multiply_any(const Multiply<T>& task) {
         multiply_all<T, Mode::sums, false, false>(task);
     } else if (plain && task.outputs <= 3) {
         multiply_all<T, Mode::weighted_sums, false, false>(task);
+    } else if (pair) {
+        multiply_all<T, Mode::pair, false, false>(task);
     } else {
         multiply_all<T, Mode::sinks, false, false>(task);
     }

@@ -34,23 +34,33 @@ CLEBSCH_INLINE void add_vector(Vector<T>* sum, const T* left, const T* right, co
     }
 }
 
-/// Arguments one by one: as a struct they would be copied through memory for every block.
+/// Rows of one side, from `offset` on.
+template <class T>
+struct Side {
+    const T* const* row;
+    std::int64_t offset;
+    CLEBSCH_INLINE const T* at(int r) const { return row[r] + offset; }
+};
+
+/// `size` numbers of `out` for every row.
 template <class T, int Left, int Right, bool Weighted>
-void reduce_block(const T* left, const T* right, const T* weight, std::int64_t channels, T* out) {
+void reduce_block(int rows, Side<T> left, Side<T> right, Side<T> weight, std::int64_t channels, T* out, int size) {
     constexpr int lanes = lanes_of<T>, sums = Left * Right, squares = chunks_of(sums, lanes);
-    Vector<T> sum[squares * lanes]{};
-    std::int64_t c = 0;
-    for (; c + lanes <= channels; c += lanes)
-        add_vector<T, Left, Right, Weighted, false>(sum, left + c, right + c, Weighted ? weight + c : nullptr, channels, {});
-    if (c < channels)
-        add_vector<T, Left, Right, Weighted, true>(sum, left + c, right + c, Weighted ? weight + c : nullptr, channels,
-                                                   {int(channels - c)});
+    for (int r = 0; r < rows; ++r, out += size) {
+        const T *l = left.at(r), *x = right.at(r), *w = Weighted ? weight.at(r) : nullptr;
+        Vector<T> sum[squares * lanes]{};
+        std::int64_t c = 0;
+        for (; c + lanes <= channels; c += lanes)
+            add_vector<T, Left, Right, Weighted, false>(sum, l + c, x + c, Weighted ? w + c : nullptr, channels, {});
+        if (c < channels)
+            add_vector<T, Left, Right, Weighted, true>(sum, l + c, x + c, Weighted ? w + c : nullptr, channels, {int(channels - c)});
 #pragma GCC unroll 32
-    for (int q = 0; q < squares; ++q) store(out + q * lanes, sum_lanes<T>(sum + q * lanes));
+        for (int q = 0; q < squares; ++q) store(out + q * lanes, sum_lanes<T>(sum + q * lanes));
+    }
 }
 
 template <class T>
-using BlockFunction = void (*)(const T* left, const T* right, const T* weight, std::int64_t channels, T* out);
+using BlockFunction = void (*)(int rows, Side<T> left, Side<T> right, Side<T> weight, std::int64_t channels, T* out, int size);
 
 template <class T, int Left, int Right = most_right>
 BlockFunction<T> block_of(int right_size, bool weighted) {
@@ -119,9 +129,18 @@ void reduce_any(const Reduce<T>& task) {
         for (int b = 0; b < rights; ++b) {
             const int right_size = chunk_size(task.right_components, most_right, b);
             const BlockFunction<T> block = block_of<T>(left_size, right_size, task.factor.weights > 0);
-            for (int r = 0; r < task.rows; ++r)
-                block(task.left.at(r) + left_at * channels, task.right.at(r) + right_at * channels, weight_of(task, r), channels,
-                      task.reduced + std::int64_t(r) * size + position);
+            const Side<T> left{task.left.row, task.left.offset + left_at * channels},
+                right{task.right.row, task.right.offset + right_at * channels};
+            if (task.factor.weights < 2) {
+                const RowsIn<T>& weight = task.factor.weight[0];
+                block(task.rows, left, right, {weight.row, weight.offset}, channels, task.reduced + position, size);
+            } else {
+                for (int r = 0; r < task.rows; ++r) {
+                    const T* weight = weight_of(task, r);
+                    block(1, {left.row + r, left.offset}, {right.row + r, right.offset}, {&weight, 0}, channels,
+                          task.reduced + std::int64_t(r) * size + position, size);
+                }
+            }
             position += left_size * right_size;
             right_at += right_size;
         }
