@@ -23,7 +23,7 @@ from .modules import _OnRows
 
 SIGN_TABLES = ("e3nn-0.5", "e3nn-0.4")
 #: What may differ on random rows, norm-wise. Modules that were built in float32 keep coefficients of that precision in float64.
-BOUNDS = {torch.float32: 2e-5, torch.float64: 2e-6}
+BOUNDS = {torch.float32: 2e-5, torch.float64: 2e-6, torch.bfloat16: 5e-2, torch.float16: 5e-3}
 
 
 @dataclass
