@@ -16,7 +16,7 @@ from ..._library import ClebschError, UnsupportedError
 from ...irreps import wigner_3j as _wigner_3j
 from ...operation import build
 from ...torch.modules import _OnRows, _Weighted
-from ._irreps import Irrep, Irreps, MulIr
+from ._irreps import Irrep, Irreps
 
 __all__ = [
     "ElementwiseTensorProduct",
@@ -419,6 +419,3 @@ class Norm(_OnRows):
 def wigner_3j(l1: int, l2: int, l3: int, dtype: torch.dtype | None = None, device: Any = None) -> Tensor:
     """Coupling coefficients (2 l1 + 1, 2 l2 + 1, 2 l3 + 1), in the default dtype unless said otherwise."""
     return torch.from_numpy(_wigner_3j(l1, l2, l3)).to(dtype=dtype or torch.get_default_dtype(), device=device)
-
-
-_MulIr = MulIr
