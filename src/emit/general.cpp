@@ -276,10 +276,12 @@ class GeneralEmitter {
         }
         auto entries = entries_by_component(polynomial(), path);
         std::size_t terms = 0;
-        for (int c = 0; c < job.components; ++c) terms += entries[static_cast<std::size_t>(job.first_component + c)].size();
+        for (int c = 0; c < job.components; ++c)
+            terms += entries[static_cast<std::size_t>(job.first_component) + static_cast<std::size_t>(c)].size();
         if (terms <= static_cast<std::size_t>(GeneralSchedule::most_terms)) write_terms(job, path, entries);
         else
-            for (int c = 0; c < job.components; ++c) write_table(path, c, entries[static_cast<std::size_t>(job.first_component + c)]);
+            for (int c = 0; c < job.components; ++c)
+                write_table(path, c, entries[static_cast<std::size_t>(job.first_component) + static_cast<std::size_t>(c)]);
         for (int l = 0; l < loops + 2; ++l) source_.line("}");
     }
 
@@ -313,7 +315,7 @@ class GeneralEmitter {
         const std::size_t inputs = path.factors.size() - 1;
         std::set<std::pair<std::size_t, int>> loaded;
         for (int c = 0; c < job.components; ++c)
-            for (const CoefficientEntry& entry : entries[static_cast<std::size_t>(job.first_component + c)])
+            for (const CoefficientEntry& entry : entries[static_cast<std::size_t>(job.first_component) + static_cast<std::size_t>(c)])
                 for (std::size_t f = 0; f < inputs; ++f) loaded.emplace(f, entry.index[f]);
         for (const auto& [f, component] : loaded)
             source_.line("const " + type() + " v" + std::to_string(f) + "_" + std::to_string(component) + " = number<" + type() + ">(f" +
@@ -325,7 +327,7 @@ class GeneralEmitter {
         for (const std::size_t f : common) front += "v" + std::to_string(f) + "_0 * ";
         for (int c = 0; c < job.components; ++c) {
             std::vector<std::string> parts;
-            for (const CoefficientEntry& entry : entries[static_cast<std::size_t>(job.first_component + c)]) {
+            for (const CoefficientEntry& entry : entries[static_cast<std::size_t>(job.first_component) + static_cast<std::size_t>(c)]) {
                 std::string product = literal(entry.value, problem_.compute);
                 for (const std::size_t f : rest) product += " * v" + std::to_string(f) + "_" + std::to_string(entry.index[f]);
                 parts.push_back(product);

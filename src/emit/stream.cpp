@@ -205,6 +205,7 @@ class StreamEmitter {
         for (int o = 0; o < operands(); ++o)
             if (plan(o).way == StreamWay::staged) staged.push_back(o);
         std::vector<std::string> all_whole;
+        all_whole.reserve(staged.size());
         for (const int o : staged) all_whole.push_back(whole(o));
         source_.blank();
         source_.line("// Whether one lane and the copy engine fill a stage; else the whole warp does.");
@@ -285,6 +286,7 @@ class StreamEmitter {
             if (plan(o).way == StreamWay::scattered)
                 source_.line("control->info.at_" + number(o) + " = at_" + number(chain_leader(o)) + ";");
         std::vector<std::string> expected;
+        expected.reserve(staged.size());
         for (const int o : staged) expected.push_back("(" + whole(o) + " ? " + bytes(o) + " : 0)");
         source_.line("barrier_expect(&control->full, " + (expected.empty() ? std::string("0") : joined(expected, " + ")) + ");");
         for (const int o : staged)

@@ -195,7 +195,7 @@ class RowWriter {
 
     /// The name of an input's number, loaded when first asked for.
     std::string value(SegmentName name, int component) {
-        const std::string text = number_name("v", name, component) + suffix_ + (is_reread(name) ? turn_ : "");
+        std::string text = number_name("v", name, component) + suffix_ + (is_reread(name) ? turn_ : "");
         if (way(name) == StreamWay::constant || !declared_.insert(text).second) return text;
         std::string load = "number<" + type_ + ">(" + element(name, component) + ")";
         if (const auto guard = guards_.find(name); guard != guards_.end() && with_channels_.contains(name))
@@ -206,7 +206,7 @@ class RowWriter {
     /// The name of an output's number; sums of the receiver and of the row's channel-free outputs are declared outside.
     std::string result(SegmentName name, int component) {
         if (way(name) == StreamWay::reduced) return number_name("d", name, component);
-        const std::string text = number_name("d", name, component) + suffix_;
+        std::string text = number_name("d", name, component) + suffix_;
         if (way(name) != StreamWay::accumulated && declared_.insert(text).second) source_.line(type_ + " " + text + " = 0;");
         return text;
     }
@@ -473,6 +473,7 @@ void write_declarations(SourceText& source, const GpuProblem& problem, const Str
         const auto declare = [&](const char* letter, const std::vector<SegmentName>& names) {
             for (const SegmentName name : names) {
                 std::vector<std::string> list;
+                list.reserve(static_cast<std::size_t>(components_of(problem, name)));
                 for (int c = 0; c < components_of(problem, name); ++c) list.push_back(number_name(letter, name, c) + suffix(s) + " = 0");
                 source.line(type + " " + joined(list, ", ") + ";");
             }
@@ -522,6 +523,7 @@ void write_flush(SourceText& source, const GpuProblem& problem, const StreamBody
         const BodyShare& share = body.shares[s];
         for (const SegmentName name : share.sums) {
             std::vector<std::string> numbers;
+            numbers.reserve(static_cast<std::size_t>(components_of(problem, name)));
             for (int c = 0; c < components_of(problem, name); ++c)
                 numbers.push_back(times(scale_of(share, name, c), number_name("d", name, c) + suffix(s), problem.compute));
             write_numbers(source, problem,
@@ -580,6 +582,7 @@ void write_row(SourceText& source, const GpuProblem& problem, const StreamSchedu
         }
     for (const SegmentName name : reduced) {
         std::vector<std::string> list;
+        list.reserve(static_cast<std::size_t>(components_of(problem, name)));
         for (int c = 0; c < components_of(problem, name); ++c) list.push_back(number_name("d", name, c) + " = 0");
         source.line(std::string(type_name(problem.compute)) + " " + joined(list, ", ") + ";");
     }
