@@ -293,9 +293,10 @@ class StreamEmitter {
             if (divides_by_16(o))
                 source_.line("if (" + whole(o) + ") copy_bulk<" + (plan(o).kept ? "true" : "false") + ">(stage + " +
                              number(plan(o).stage_offset) + ", from_" + number(o) + ", " + bytes(o) + ", &control->full);");
-        source_.line("if (alone) barrier_arrive(&control->full);");
+        if (!problem_.lanes_arrive) source_.line("if (alone) barrier_arrive(&control->full);");
         source_.line("}");
         source_.line("__syncwarp();  // a lane ahead by all stages would take a stage for free");
+        if (problem_.lanes_arrive) source_.line("if (alone) barrier_arrive(&control->full);");
         source_.line("if (!alone) {");
         for (const int o : staged)
             source_.line("if (!" + whole(o) + ") copy_row(at<" + storage(o) + ">(stage + " + number(plan(o).stage_offset) +
@@ -331,7 +332,8 @@ class StreamEmitter {
         if (schedule_.parts) source_.line("if (lane == 0) control->info.part = part;");
         source_.line("__syncwarp();");
         source_.line("if (!alone) barrier_arrive_after_copies(&control->full);");
-        source_.line("if (lane == 0) barrier_arrive(&control->full);");
+        source_.line(std::string(problem_.lanes_arrive ? "if (alone || lane == 0)" : "if (lane == 0)") +
+                     " barrier_arrive(&control->full);");
         if (retires()) {
             source_.line("while (held > 0) retire_next();");
             source_.line("bulk_written();");
@@ -491,7 +493,7 @@ class StreamEmitter {
         write_row(source_, problem_, schedule_, body);
         if (std::ranges::any_of(schedule_.operands, &StreamOperand::handed)) source_.line("visible_to_bulk();");
         source_.line("__syncwarp();");
-        source_.line("if (lane == 0) barrier_arrive(&control->empty);");
+        source_.line(std::string(problem_.lanes_arrive ? "" : "if (lane == 0) ") + "barrier_arrive(&control->empty);");
         source_.line(next_stage("stage", "phase"));
         source_.line("}");
         source_.line("}");
@@ -510,8 +512,8 @@ class StreamEmitter {
         source_.line("for (int k = 0; k < " + number(schedule_.stages) + "; ++k) {");
         source_.line("Control* control = " +
                      control("begin + team * " + number(schedule_.team_bytes) + " + k * " + number(schedule_.stage_bytes)) + ";");
-        source_.line("barrier_start(&control->full, fills_alone(a) ? 1 : 33);");
-        source_.line("barrier_start(&control->empty, " + consumers + ");");
+        source_.line("barrier_start(&control->full, fills_alone(a) ? " + std::string(problem_.lanes_arrive ? "32" : "1") + " : 33);");
+        source_.line("barrier_start(&control->empty, " + consumers + (problem_.lanes_arrive ? " * 32);" : ");"));
         source_.line("}");
         source_.line("}");
         source_.line("barriers_ready();");

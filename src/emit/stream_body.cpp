@@ -511,13 +511,23 @@ void write_start(SourceText& source, const GpuProblem& problem, const StreamBody
 }
 
 void write_flush(SourceText& source, const GpuProblem& problem, const StreamBody& body, StreamSums way) {
+    const auto argument = [&](Kind kind, int operand) { return "a." + argument_name(problem, {kind, operand}); };
+    const auto stored = [&](int operand) { return argument(Kind::data, operand) + " + target * " + argument(Kind::stride, operand); };
+    const auto part = [&](int operand) {
+        return argument(Kind::parts, operand) + " + info.part * " +
+               literal(problem.polynomial.operands[static_cast<std::size_t>(operand)].size());
+    };
+    if (way == StreamSums::either) {
+        std::set<int> outputs;
+        for (const BodyShare& share : body.shares)
+            for (const SegmentName name : share.sums) outputs.insert(name.operand);
+        for (const int o : outputs)
+            source.line(std::string(type_name(problem.compute)) + "* const sums_" + std::to_string(o) + " = info.flags & sums_add ? " +
+                        part(o) + " : " + stored(o) + ";");
+    }
     const auto row = [&](SegmentName name) {
-        const auto argument = [&](Kind kind) { return "a." + argument_name(problem, {kind, name.operand}); };
-        const std::string stored = argument(Kind::data) + " + target * " + argument(Kind::stride);
-        const std::string part =
-            argument(Kind::parts) + " + info.part * " + literal(problem.polynomial.operands[static_cast<std::size_t>(name.operand)].size());
-        if (way == StreamSums::either) return "(info.flags & sums_add ? " + part + " : " + stored + ")";
-        return way == StreamSums::part ? part : stored;
+        if (way == StreamSums::either) return "sums_" + std::to_string(name.operand);
+        return way == StreamSums::part ? part(name.operand) : stored(name.operand);
     };
     for (std::size_t s = 0; s < body.shares.size(); ++s) {
         const BodyShare& share = body.shares[s];

@@ -26,6 +26,8 @@ struct GpuProblem {
     /// Sums have one order, so that two runs give the same bits. All sums are then through one chain of sorted indices, or into one row
     /// (schedule/gpu_order).
     bool ordered = false;
+    /// For compute-sanitizer's racecheck, which follows barriers and nothing else: every lane of a warp arrives at them, not one for all.
+    bool lanes_arrive = false;
     /// Outputs through indices of which every row of the iteration space gets a row of its own, to be summed later; empty: none.
     std::vector<bool> messages = {};
 

@@ -107,12 +107,13 @@ struct Functions {
         check(init(0), "initialising the CUDA driver");
     }
 
-    void check(Result result, const std::string& doing) const {
+    /// The error says `doing` and `what`: in two pieces, so that launches make no text.
+    void check(Result result, std::string_view doing, std::string_view what = {}) const {
         if (result == 0) return;
         const char* words = nullptr;
         error_string(result, &words);
-        throw Error(ErrorKind::unsupported,
-                    doing + ": CUDA error " + std::to_string(result) + (words != nullptr ? ", " + std::string(words) : ""));
+        throw Error(ErrorKind::unsupported, std::string(doing) + std::string(what) + ": CUDA error " + std::to_string(result) +
+                                                (words != nullptr ? ", " + std::string(words) : ""));
     }
 
  private:
@@ -249,7 +250,7 @@ void Device::from_device(void* to, const void* from, std::size_t bytes) const {
 
 void Device::copy(void* to, const void* from, std::size_t bytes, Stream stream) const {
     const Current current(context_);
-    driver().check(driver().copy(address(to), address(from), bytes, stream), "copying on " + name_);
+    driver().check(driver().copy(address(to), address(from), bytes, stream), "copying on ", name_);
 }
 
 void Device::synchronize() const {
@@ -274,18 +275,18 @@ void Device::release_host(void* memory) const noexcept {
 void Device::to_device(void* to, const void* from, std::size_t bytes, Stream stream) const {
     if (bytes == 0) return;
     const Current current(context_);
-    driver().check(driver().to_device_later(address(to), from, bytes, stream), "copying to " + name_);
+    driver().check(driver().to_device_later(address(to), from, bytes, stream), "copying to ", name_);
 }
 
 void Device::from_device(void* to, const void* from, std::size_t bytes, Stream stream) const {
     if (bytes == 0) return;
     const Current current(context_);
-    driver().check(driver().from_device_later(to, address(from), bytes, stream), "copying from " + name_);
+    driver().check(driver().from_device_later(to, address(from), bytes, stream), "copying from ", name_);
 }
 
 void Device::synchronize(Stream stream) const {
     const Current current(context_);
-    driver().check(driver().stream_synchronize(stream), "waiting for " + name_);
+    driver().check(driver().stream_synchronize(stream), "waiting for ", name_);
 }
 
 void Device::zero(void* to, std::size_t stride, std::size_t bytes, std::size_t rows, Stream stream) const {
@@ -410,7 +411,7 @@ void Module::launch(std::array<std::int64_t, 2> grid, int threads, int shared_by
     void* parameters[] = {const_cast<std::uint64_t*>(arguments.data())};
     driver().check(driver().launch(function_, static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), 1,
                                    static_cast<unsigned>(threads), 1, 1, static_cast<unsigned>(shared_bytes), stream, parameters, nullptr),
-                   "launching kernel " + name_);
+                   "launching kernel ", name_);
 }
 
 }  // namespace clebsch::gpu

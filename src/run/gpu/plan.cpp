@@ -1,6 +1,7 @@
 #include "run/gpu/plan.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/error.hpp"
 #include "run/gpu/pass.hpp"
@@ -41,7 +42,9 @@ std::vector<GpuNumber> numbers_of(const std::vector<DType>& dtypes) {
 }
 
 GpuProblem gpu_problem(const Polynomial& polynomial, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target) {
-    return {.polynomial = polynomial, .storage = numbers_of(dtypes), .compute = number_of(compute), .target = target};
+    GpuProblem problem{.polynomial = polynomial, .storage = numbers_of(dtypes), .compute = number_of(compute), .target = target};
+    problem.lanes_arrive = std::getenv("CLEBSCH_RACECHECK") != nullptr;  // tests/gpu/sanitize.sh
+    return problem;
 }
 
 GpuProblem gpu_problem(const OrderedPass& pass, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target, bool ordered) {
