@@ -101,7 +101,8 @@ TEST_CASE("weights of a convolution lie in the models' order") {
     };
     const double vector[3] = {.3, -.5, .7};
     const std::vector<double> y = spherical_harmonics(2, vector, true, HarmonicsNormalization::component);
-    for (const auto& [order, expected] : {std::pair("by_output", by_output), std::pair("generation", generation)}) {
+    for (const auto& [given_order, expected] : {std::pair("by_output", by_output), std::pair("generation", generation)}) {
+        const auto& order = given_order;
         CAPTURE(order);
         const Description description =
             build_operation("convolution", {{"in", "2x0e+2x1o"}, {"edge", "0e+1o+2e"}, {"out", "0e+1o+2e"}, {"weight_order", order}});
@@ -115,11 +116,12 @@ TEST_CASE("weights of a convolution lie in the models' order") {
 
 TEST_CASE("e3nn 0.4's sign table turns the sign of 1 x 2 -> 2, and of no coupling up to degree 2 with an even sum") {
     std::mt19937_64 random(20240605);
-    for (const auto& [in1, in2, out, sign] : {std::tuple{"1x1o", "1x2e", "1x2o", -1.0L},
-                                              {"1x2e", "1x2e", "1x1e", -1.0L},
-                                              {"1x1o", "1x1o", "1x2e", 1.0L},
-                                              {"1x2e", "1x2e", "1x2e", 1.0L},
-                                              {"1x1o", "1x1o", "1x1e", 1.0L}}) {
+    for (const auto& [in1, given_in2, out, sign] : {std::tuple{"1x1o", "1x2e", "1x2o", -1.0L},
+                                                    {"1x2e", "1x2e", "1x1e", -1.0L},
+                                                    {"1x1o", "1x1o", "1x2e", 1.0L},
+                                                    {"1x2e", "1x2e", "1x2e", 1.0L},
+                                                    {"1x1o", "1x1o", "1x1e", 1.0L}}) {
+        const auto& in2 = given_in2;
         CAPTURE(in2);
         OptionTexts options = {{"in1", in1}, {"in2", in2}, {"out", out}, {"instructions", "0,0,0,uuu,plain"}};
         const Description newer = build_operation("tensor_product", options);
@@ -160,34 +162,35 @@ TEST_CASE("named problems have the published numbers of paths, weights and outpu
         std::size_t paths;
         std::int64_t weights, out;
     };
-    for (const auto& [label, paths, weights, out] : std::vector<Published>{{"mace-large", 17, 2176, 9088},
-                                                                           {"mace-medium", 8, 1024, 3328},
-                                                                           {"mace-mp-medium", 10, 1280, 5120},
-                                                                           {"mace-first", 4, 512, 2048},
-                                                                           {"nequip-lips", 30, 960, 0},
-                                                                           {"nequip-revmd17-aspirin", 10, 640, 0},
-                                                                           {"nequip-revmd17-toluene", 30, 1920, 0},
-                                                                           {"nequip-revmd17-benzene", 68, 4352, 19968},
-                                                                           {"nequip-water", 10, 320, 0},
-                                                                           {"nequip-oam-l", 23, 1312, 5472},
-                                                                           {"nequip-oam-xl", 42, 3616, 18848},
-                                                                           {"DiffDock-L=1", 10, 6928, 0},
-                                                                           {"DiffDock-L=2", 12, 7128, 0},
-                                                                           {"tetris-poly-1", 24, 648, 0},
-                                                                           {"tetris-poly-2", 5, 664, 7},
-                                                                           {"nequix-mp-1-first_layer", 4, 356, 1424},
-                                                                           {"nequix-mp-1-main_layers", 23, 1312, 5472},
-                                                                           {"nequix-last", 4, 256, 256},
-                                                                           {"SevenNet_l3i5-first", 4, 512, 2048},
-                                                                           {"SevenNet_l3i5-main", 34, 1760, 7776},
-                                                                           {"SevenNet_l3i5-last", 4, 256, 256},
-                                                                           {"sevennet-0", 15, 960, 3136},
-                                                                           {"sevennet-omni", 64, 3008, 13504},
-                                                                           {"e3tools_conv", 4, 7680, 128},
-                                                                           {"e3tools_transformer", 4, 6400, 112},
-                                                                           {"natural-l2-128", 11, 1408, 0},
-                                                                           {"natural-l3-64", 23, 1472, 0},
-                                                                           {"roofline-5e-3e-5e", 1, 128, 1408}}) {
+    for (const auto& [given_label, paths, weights, out] : std::vector<Published>{{"mace-large", 17, 2176, 9088},
+                                                                                 {"mace-medium", 8, 1024, 3328},
+                                                                                 {"mace-mp-medium", 10, 1280, 5120},
+                                                                                 {"mace-first", 4, 512, 2048},
+                                                                                 {"nequip-lips", 30, 960, 0},
+                                                                                 {"nequip-revmd17-aspirin", 10, 640, 0},
+                                                                                 {"nequip-revmd17-toluene", 30, 1920, 0},
+                                                                                 {"nequip-revmd17-benzene", 68, 4352, 19968},
+                                                                                 {"nequip-water", 10, 320, 0},
+                                                                                 {"nequip-oam-l", 23, 1312, 5472},
+                                                                                 {"nequip-oam-xl", 42, 3616, 18848},
+                                                                                 {"DiffDock-L=1", 10, 6928, 0},
+                                                                                 {"DiffDock-L=2", 12, 7128, 0},
+                                                                                 {"tetris-poly-1", 24, 648, 0},
+                                                                                 {"tetris-poly-2", 5, 664, 7},
+                                                                                 {"nequix-mp-1-first_layer", 4, 356, 1424},
+                                                                                 {"nequix-mp-1-main_layers", 23, 1312, 5472},
+                                                                                 {"nequix-last", 4, 256, 256},
+                                                                                 {"SevenNet_l3i5-first", 4, 512, 2048},
+                                                                                 {"SevenNet_l3i5-main", 34, 1760, 7776},
+                                                                                 {"SevenNet_l3i5-last", 4, 256, 256},
+                                                                                 {"sevennet-0", 15, 960, 3136},
+                                                                                 {"sevennet-omni", 64, 3008, 13504},
+                                                                                 {"e3tools_conv", 4, 7680, 128},
+                                                                                 {"e3tools_transformer", 4, 6400, 112},
+                                                                                 {"natural-l2-128", 11, 1408, 0},
+                                                                                 {"natural-l3-64", 23, 1472, 0},
+                                                                                 {"roofline-5e-3e-5e", 1, 128, 1408}}) {
+        const auto& label = given_label;
         CAPTURE(label);
         const Description description = named_problem(label);
         CHECK(polynomial_of(description).paths.size() == paths);

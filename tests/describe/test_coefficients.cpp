@@ -132,7 +132,7 @@ TEST_CASE("literals are sorted, merged, without zeros, and compare by value") {
 }
 
 TEST_CASE("what is wrong with a name is said") {
-    for (const auto& [call, problem] :
+    for (const auto& [given_call, problem] :
          std::vector<std::pair<const char*, const char*>>{{"two", "expected one, identity(n), cg"},
                                                           {"", "expected one, identity(n), cg"},
                                                           {"one(1)", "expected no arguments"},
@@ -153,6 +153,7 @@ TEST_CASE("what is wrong with a name is said") {
                                                           {"symmetric(1o,1o;2e;1)", "there are 1 symmetric couplings, got number 1"},
                                                           {"symmetric(12o,12o,12o;12o;0)", "exceeds 12"},
                                                           {"symmetric(12e,12e,12e,12e,12e,12e;0e;0)", "not supported"}}) {
+        const auto& call = given_call;
         const std::string error = error_of([&, text = call] { Coefficients::named(text); });
         INFO(call, ": ", error);
         CHECK(error.find(problem) != std::string::npos);

@@ -33,7 +33,8 @@ void check_same_meaning(const Program& program, unsigned seed) {
     ReferenceInputs inputs = random::inputs(engine, program, limits);
     const auto expected = evaluate(program, inputs), got = evaluate(chained, inputs);
     REQUIRE(expected.size() == got.size());
-    for (const auto& [name, numbers] : expected) {
+    for (const auto& [given_name, numbers] : expected) {
+        const auto& name = given_name;
         long double difference = 0, norm = 0;
         for (std::size_t i = 0; i < numbers.size(); ++i) {
             difference += std::pow(numbers[i] - got.at(name)[i], 2);

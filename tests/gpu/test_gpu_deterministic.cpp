@@ -139,7 +139,8 @@ TEST_CASE("deterministic: no edges, no nodes, one edge, millions of nodes") {
     if (!can_run_on_gpu()) return;
     const Polynomial polynomial = random::gradients(convolution(Irreps("8x0e"), Irreps("1x0e"), Irreps("0e")), 1);
     const gpu::PolynomialPlan plan(polynomial, {.deterministic = true});
-    for (const auto& [edges, nodes] : {std::pair{0, 5}, {0, 0}, {1, 1}, {900, 70'000}}) {
+    for (const auto& [given_edges, nodes] : {std::pair{0, 5}, {0, 0}, {1, 1}, {900, 70'000}}) {
+        const auto& edges = given_edges;
         random::Engine engine(14);
         ReferenceInputs inputs;
         inputs.rows = {{"edge", edges}, {"node", nodes}};

@@ -38,7 +38,8 @@ TEST_CASE("JSON errors name file, line and byte") {
         {std::string("[1\0]", 4), "JSON"},
         {"nul", "JSON"},
     };
-    for (const auto& [text, part] : cases) {
+    for (const auto& [given_text, part] : cases) {
+        const auto& text = given_text;
         CAPTURE(text);
         check_rejected([&] { parse_json(text, "x.json"); }, part, "file 'x.json', line");
     }

@@ -175,7 +175,8 @@ TEST_CASE("every key that defines the model is required and checked") {
         {"\"scale\": 2.0", "\"scale\": 2.0, \"scale\": 3.0", "twice"},
         {"{\"atomic", "[{\"atomic", "JSON"},
     };
-    for (const auto& [from, to, part] : damages) {
+    for (const auto& [from, given_to, part] : damages) {
+        const auto& to = given_to;
         CAPTURE(to);
         Small file;
         file.replace(from, to);
@@ -192,7 +193,8 @@ TEST_CASE("arrays that do not fit the described model are rejected by name") {
         {"\"radial_mlp_layers\": 1", "\"radial_mlp_layers\": 2", "layer 0 radial network, matrix 1"},
         {"\"radial_basis_size\": 3", "\"radial_basis_size\": 4", "expected float32 [4, 2], got float32 [3, 2]"},
     };
-    for (const auto& [from, to, part] : changes) {
+    for (const auto& [from, given_to, part] : changes) {
+        const auto& to = given_to;
         CAPTURE(to);
         Small file;
         file.replace(from, to);

@@ -109,8 +109,10 @@ TEST_CASE("safetensors: headers that lie are refused") {
         {"{}x", 0, "JSON"},
         {"{\"\xff\":1}", 0, "JSON"},
     };
-    for (const auto& [header, data, part] : cases) {
+    for (const auto& [given_header, given_data, part] : cases) {
+        const auto& header = given_header;
         CAPTURE(header);
+        const auto& data = given_data;
         check_rejected([&] { parse(with_header(header, data)); }, part, "some.safetensors");
     }
     check_rejected([] { parse("1234567"); }, "shorter than the 8 bytes");

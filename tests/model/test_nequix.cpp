@@ -80,7 +80,8 @@ std::string message(Potential& potential, const Atoms& atoms) {
 
 TEST_CASE("energies, forces and stress of published structures are those of the authors' implementation") {
     const nlohmann::json goldens = read_json(CLEBSCH_TEST_DATA "/nequix.json");
-    for (const auto& [file, golden] : goldens.items()) {
+    for (const auto& [given_file, golden] : goldens.items()) {
+        const auto& file = given_file;
         CAPTURE(file);
         const Atoms atoms = read(file);
         const auto& exact = golden.at("float64");

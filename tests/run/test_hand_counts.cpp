@@ -176,7 +176,8 @@ TEST_CASE("linear 128x0e+128x1o+128x2e, as counted by hand") {
 }
 
 TEST_CASE("normalised harmonics cost at most a quarter more than the recurrence counted by hand") {
-    for (const auto& [label, lmax] : {std::pair{"harmonics-3", 3}, {"harmonics-6", 6}}) {
+    for (const auto& [given_label, lmax] : {std::pair{"harmonics-3", 3}, {"harmonics-6", 6}}) {
+        const auto& label = given_label;
         CAPTURE(label);
         // v . v, v / |v|, sqrt(3) of it; then r Y_(l-1) coupled to Y_l: one product an entry of the 3j symbol.
         double count = 3 + 3 + 3;

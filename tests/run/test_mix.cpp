@@ -31,7 +31,8 @@ void check_mix(const Polynomial& polynomial, std::int64_t rows = 23) {
                     for (const int p : kernel->paths()) CHECK(polynomial.paths[static_cast<std::size_t>(p)].extents.size() < 2);
             const RunResult result = run_plan(plan, inputs, {.padding = 3});
             CHECK(result.surroundings_intact);
-            for (const auto& [name, values] : expected) {
+            for (const auto& [given_name, values] : expected) {
+                const auto& name = given_name;
                 INFO(name);
                 CHECK(relative_error(result.outputs.at(name), values) < (dtype == DType::float32 ? 2e-6 : 1e-13));
             }

@@ -122,7 +122,8 @@ TEST_CASE("storage types mix: conversions round once, sums are kept in the compu
         const ReferenceInputs inputs = rounded_inputs(polynomial, normal_inputs(polynomial, some_rows, 13, 9), options.dtypes);
         const RunResult result = run_plan(PolynomialPlan(polynomial, options), inputs, {.padding = 3});
         REQUIRE(result.surroundings_intact);
-        for (const auto& [name, numbers] : evaluate(polynomial, inputs)) {
+        for (const auto& [given_name, numbers] : evaluate(polynomial, inputs)) {
+            const auto& name = given_name;
             const DType dtype = options.dtypes[static_cast<std::size_t>(polynomial.find_operand(name))];
             const double unit = dtype == DType::float32    ? 0x1p-24
                                 : dtype == DType::float64  ? 1e-13

@@ -137,7 +137,8 @@ TEST_CASE("a node with 20,000 edges, nodes without edges, no edges, no nodes: re
         for (const ReferenceInputs& inputs : cases) {
             const RunResult expected = run_program(whole, inputs);
             const RunResult result = run_program(chunks, inputs);
-            for (const auto& [name, numbers] : expected.outputs) {
+            for (const auto& [given_name, numbers] : expected.outputs) {
+                const auto& name = given_name;
                 CAPTURE(name);
                 CHECK(relative_error(result.outputs.at(name), numbers) < 5e-6);
             }

@@ -65,6 +65,7 @@ int directions(ProgramBuilder& program, const Irreps& irreps, const std::string&
     const int inside = program.affine("inside", outside, -1, 1);
     const ActivatedSegments signs = activate_segments(program, x, scalars, std::vector<Activation>(scalars.size(), {sign, 1.0}), "signs");
     std::vector<Segment> segments;
+    segments.reserve(scalars.size());
     for (const int s : scalars) segments.push_back(scalars_of(irreps)[static_cast<std::size_t>(s)]);
     Assembly result(program, rows, make_operand({"directions"}, segments, Role::output));
     for (std::size_t i = 0; i < scalars.size(); ++i) {

@@ -92,6 +92,7 @@ int ProgramBuilder::sum(const std::string& name, const std::vector<int>& values)
     result.name = name;
     const int output = add(std::move(result));
     std::vector<ElementwiseTerm> terms;
+    terms.reserve(values.size());
     for (const int number : values) terms.push_back({1, {number}});
     program_.nodes.emplace_back(elementwise_node(program_.values, terms, output));
     return output;
