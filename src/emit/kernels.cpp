@@ -1,6 +1,7 @@
 #include "emit/kernels.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.hpp"
 #include "emit/general.hpp"
@@ -11,27 +12,38 @@
 namespace clebsch {
 
 GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
-    if (!schedule.empty() && schedule != "stream" && schedule != "general")
-        fail("GPU schedule '" + schedule + "' is unknown; expected stream or general");
+    const std::map<std::string, StreamSplit> splits = {{"", StreamSplit::chosen},
+                                                       {"stream", StreamSplit::chosen},
+                                                       {"stream-whole", StreamSplit::never},
+                                                       {"stream-split", StreamSplit::always}};
+    const auto split = splits.find(schedule);
+    if (split == splits.end() && schedule != "general")
+        fail("GPU schedule '" + schedule + "' is unknown; expected stream, stream-whole, stream-split or general");
     GpuKernels kernels;
     std::string why_not = "the general schedule was asked for";
-    if (schedule != "general") kernels.stream = schedule_stream(problem, why_not);
-    if (!kernels.stream && schedule == "stream")
+    if (split != splits.end()) kernels.streams = stream_kernels(problem, why_not, split->second);
+    if (kernels.streams.empty() && split != splits.end() && !schedule.empty())
         throw Error(ErrorKind::unsupported, "the stream schedule does not take this polynomial: " + why_not);
     const std::size_t operands = problem.polynomial.operands.size();
     kernels.summed.assign(operands, false);
     kernels.needs_sums.assign(operands, false);
     kernels.has_parts.assign(operands, false);
-    if (kernels.stream) {
-        kernels.explain = explain(*kernels.stream, problem);
+    for (std::size_t k = 0; k < kernels.streams.size(); ++k) {
+        const auto& [own, stream] = kernels.streams[k];
+        const auto add = [&](GpuStageKind kind, KernelText text) {
+            kernels.stages.push_back({.kind = kind, .kernel = std::move(text), .stream = static_cast<int>(k)});
+        };
+        kernels.explain += explain(stream, own);
         for (std::size_t o = 0; o < operands; ++o) {
-            kernels.summed[o] = kernels.stream->operands[o].way == StreamWay::scattered;
-            kernels.has_parts[o] = kernels.stream->parts && kernels.stream->operands[o].way == StreamWay::accumulated;
+            if (stream.operands[o].way == StreamWay::scattered) kernels.summed[o] = true;
+            if (stream.parts && stream.operands[o].way == StreamWay::accumulated) kernels.has_parts[o] = true;
         }
-        if (kernels.stream->parts) kernels.stages.push_back({GpuStageKind::stream_parts, emit_stream_parts(problem, *kernels.stream)});
-        else if (kernels.stream->cuts) kernels.stages.push_back({GpuStageKind::stream_cuts, emit_stream_cuts(problem, *kernels.stream)});
-        kernels.stages.push_back({GpuStageKind::stream, emit_stream(problem, *kernels.stream)});
-    } else {
+        const bool sums = std::ranges::find(stream.operands, StreamWay::accumulated, &StreamOperand::way) != stream.operands.end();
+        if (stream.parts) add(GpuStageKind::stream_parts, emit_stream_parts(own, stream));
+        else if (stream.cuts && sums) add(GpuStageKind::stream_cuts, emit_stream_cuts(own, stream));
+        add(GpuStageKind::stream, emit_stream(own, stream));
+    }
+    if (kernels.streams.empty()) {
         kernels.general = schedule_general(problem);
         kernels.explain = explain(*kernels.general, problem) + "not the stream schedule: " + why_not + "\n";
         for (std::size_t o = 0; o < operands; ++o)
@@ -40,18 +52,21 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
         for (std::size_t o = 0; o < operands; ++o)
             if (problem.polynomial.operands[o].size() == 0) kernels.has_parts[o] = false;
         if (std::ranges::find(kernels.has_parts, true) != kernels.has_parts.end())
-            kernels.stages.push_back({GpuStageKind::general_parts, emit_part_targets(problem)});
-        if (!kernels.general->jobs.empty()) kernels.stages.push_back({GpuStageKind::general, emit_general(problem, *kernels.general)});
+            kernels.stages.push_back({.kind = GpuStageKind::general_parts, .kernel = emit_part_targets(problem)});
+        if (!kernels.general->jobs.empty())
+            kernels.stages.push_back({.kind = GpuStageKind::general, .kernel = emit_general(problem, *kernels.general)});
     }
     for (std::size_t o = 0; o < operands; ++o)
         if (kernels.has_parts[o])
-            kernels.stages.push_back({GpuStageKind::join, emit_join(problem, static_cast<int>(o)), static_cast<int>(o)});
+            kernels.stages.push_back(
+                {.kind = GpuStageKind::join, .kernel = emit_join(problem, static_cast<int>(o)), .operand = static_cast<int>(o)});
     for (std::size_t o = 0; o < operands; ++o) {
         if (!kernels.summed[o] || kernels.has_parts[o] || problem.storage[o] == problem.compute ||
             problem.polynomial.operands[o].size() == 0)
             continue;
         kernels.needs_sums[o] = true;
-        kernels.stages.push_back({GpuStageKind::rounding, emit_rounding(problem, static_cast<int>(o)), static_cast<int>(o)});
+        kernels.stages.push_back(
+            {.kind = GpuStageKind::rounding, .kernel = emit_rounding(problem, static_cast<int>(o)), .operand = static_cast<int>(o)});
     }
     return kernels;
 }
@@ -71,7 +86,8 @@ std::string full_text(const GpuStage& stage) {
 
 GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t stationary_rows) {
     GpuChunks chunks;
-    chunks.rows = kernels.stream ? stream_chunk(*kernels.stream, rows, stationary_rows) : general_chunk(rows, kernels.general->ordered);
+    chunks.rows = kernels.streams.empty() ? general_chunk(rows, kernels.general->ordered)
+                                          : stream_chunk(kernels.streams.front().schedule, rows, stationary_rows);
     chunks.count = (rows + chunks.rows - 1) / chunks.rows;
     return chunks;
 }
@@ -79,7 +95,7 @@ GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t 
 LaunchShape gpu_shape(const GpuKernels& kernels, const GpuStage& stage, std::int64_t rows, const GpuChunks& chunks,
                       std::int64_t stream_blocks, std::int64_t numbers, std::int64_t row_numbers) {
     constexpr std::int64_t threads = 256, most_blocks = 65536;
-    const bool undivided = kernels.stream && rows <= StreamSchedule::few_rows;
+    const bool undivided = !kernels.streams.empty() && rows <= StreamSchedule::few_rows;
     switch (stage.kind) {
         case GpuStageKind::general:
             return general_shape(*kernels.general, rows);
@@ -88,10 +104,11 @@ LaunchShape gpu_shape(const GpuKernels& kernels, const GpuStage& stage, std::int
         case GpuStageKind::stream_parts:
             return {.grid = {undivided ? 0 : (chunks.count + 3) / 4, 1}, .threads = 128};
         case GpuStageKind::stream: {
-            const std::int64_t teams = kernels.stream->teams;
+            const StreamSchedule& stream = kernels.streams[static_cast<std::size_t>(stage.stream)].schedule;
+            const std::int64_t teams = stream.teams;
             return {.grid = {std::min((chunks.count + teams - 1) / teams, stream_blocks), 1},
-                    .threads = kernels.stream->threads(),
-                    .shared_bytes = kernels.stream->shared_bytes()};
+                    .threads = stream.threads(),
+                    .shared_bytes = stream.shared_bytes()};
         }
         case GpuStageKind::join:
             return {.grid = {undivided ? 0 : std::min<std::int64_t>(chunks.parts(), 1024),

@@ -6,7 +6,7 @@
 
 #include "schedule/gpu_general.hpp"
 #include "schedule/gpu_kernel.hpp"
-#include "schedule/gpu_stream.hpp"
+#include "schedule/stream_split.hpp"
 
 namespace clebsch {
 
@@ -17,10 +17,11 @@ struct GpuStage {
     GpuStageKind kind = GpuStageKind::general;
     KernelText kernel;
     int operand = -1;  ///< join, rounding: the output
+    int stream = -1;   ///< stream, stream_cuts, stream_parts: which of the stream kernels
 };
 
 struct GpuKernels {
-    std::optional<StreamSchedule> stream;
+    std::vector<StreamKernel> streams;  ///< empty: the general schedule
     std::optional<GeneralSchedule> general;
     std::vector<GpuStage> stages;  ///< in the order they run
     std::vector<bool> summed;      ///< per operand: an output that is added to and has to begin as zero
@@ -29,8 +30,8 @@ struct GpuKernels {
     std::string explain;
 };
 
-/// `schedule`: "" chooses, "stream" and "general" force. Throws Error(unsupported) when the forced one does not take the polynomial,
-/// Error(invalid_argument) for another name.
+/// `schedule`: "" chooses, "stream" and "general" force, "stream-whole" and "stream-split" force one kernel or as many as there can be.
+/// Throws Error(unsupported) when the forced one does not take the polynomial, Error(invalid_argument) for another name.
 GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule = "");
 
 /// Rows of a chunk, and how many parts of sums there are: `rows` of the iteration space, and of the row that stays with a stream kernel.
@@ -40,8 +41,8 @@ struct GpuChunks {
 };
 GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t stationary_rows);
 
-/// Grid and block of a stage for chunks of so many rows. `stream_blocks`: of stream kernels, that the machine takes at once; `numbers`: of
-/// the output that is rounded or joined, in all its rows and in one. An empty grid: there is nothing to do.
+/// Grid and block of a stage for chunks of so many rows. `stream_blocks`: of this stream kernel, that the machine takes at once; `numbers`:
+/// of the output that is rounded or joined, in all its rows and in one. An empty grid: there is nothing to do.
 LaunchShape gpu_shape(const GpuKernels& kernels, const GpuStage& stage, std::int64_t rows, const GpuChunks& chunks,
                       std::int64_t stream_blocks, std::int64_t numbers, std::int64_t row_numbers);
 

@@ -73,8 +73,9 @@ class StreamEmitter {
         source_.line("static __device__ __forceinline__ void zero_part(const Arguments& a, i64 part, int lane) {");
         for (int o = 0; o < operands(); ++o)
             if (plan(o).way == StreamWay::accumulated)
-                source_.line("for (int i = lane; i < " + number(operand(o).size()) + "; i += 32) " + name(Kind::parts, o) + "[part * " +
-                             number(operand(o).size()) + " + i] = 0;");
+                for (const StreamRun& run : plan(o).runs)  // other kernels may have summed the rest
+                    source_.line("for (int i = lane; i < " + number(run.count) + "; i += 32) " + name(Kind::parts, o) + "[part * " +
+                                 number(operand(o).size()) + " + " + number(run.begin) + " + i] = 0;");
         source_.line("}");
         source_.line("extern \"C\" __global__ void __launch_bounds__(128) clebsch_stream_parts(const __grid_constant__ Arguments a) {");
         source_.line("const int lane = threadIdx.x % 32;");
@@ -121,11 +122,19 @@ class StreamEmitter {
         const int size = problem_.storage[static_cast<std::size_t>(o)] == GpuNumber::float64   ? 8
                          : problem_.storage[static_cast<std::size_t>(o)] == GpuNumber::float32 ? 4
                                                                                                : 2;
-        return operand(o).size() * size % 16 == 0;
+        const auto fits = [&](std::int64_t count) { return count * size % 16 == 0; };
+        return std::ranges::all_of(plan(o).runs, [&](const StreamRun& run) { return fits(run.begin) && fits(run.count); });
     }
     /// Whether the copy engine takes the rows of an operand.
     std::string whole(int o) const { return divides_by_16(o) ? "(has_bulk && a.aligned >> " + number(o) + " & 1)" : "false"; }
-    std::string bytes(int o) const { return number(operand(o).size()) + " * static_cast<int>(sizeof(" + storage(o) + "))"; }
+    std::string bytes(int o, std::int64_t count) const { return number(count) + " * static_cast<int>(sizeof(" + storage(o) + "))"; }
+    /// Where a run of an operand lies in a stage.
+    std::string place(const std::string& stage, int o, const StreamRun& run) const {
+        return stage + " + " + number(plan(o).stage_offset) + (run.place == 0 ? "" : " + " + bytes(o, run.place));
+    }
+    static std::string at(const std::string& pointer, const StreamRun& run) {
+        return pointer + (run.begin == 0 ? "" : " + " + number(run.begin));
+    }
 
     std::vector<KernelArgument> arguments() const {
         std::vector<KernelArgument> list;
@@ -185,8 +194,9 @@ class StreamEmitter {
         source_.line("for (i64 row = begin; row < end; ++row) {");
         for (int o = 0; o < operands(); ++o)
             if (plan(o).way == StreamWay::accumulated)
-                source_.line("for (int i = lane; i < " + number(operand(o).size()) + "; i += 32) store(" + name(Kind::data, o) +
-                             " + row * " + name(Kind::stride, o) + " + i, " + type() + "(0));");
+                for (const StreamRun& run : plan(o).runs)
+                    source_.line("for (int i = lane; i < " + number(run.count) + "; i += 32) store(" +
+                                 at(name(Kind::data, o) + " + row * " + name(Kind::stride, o), run) + " + i, " + type() + "(0));");
         source_.line("}");
         source_.line("}");
     }
@@ -287,21 +297,29 @@ class StreamEmitter {
                 source_.line("control->info.at_" + number(o) + " = at_" + number(chain_leader(o)) + ";");
         std::vector<std::string> expected;
         expected.reserve(staged.size());
-        for (const int o : staged) expected.push_back("(" + whole(o) + " ? " + bytes(o) + " : 0)");
+        for (const int o : staged) expected.push_back("(" + whole(o) + " ? " + bytes(o, plan(o).numbers()) + " : 0)");
         source_.line("barrier_expect(&control->full, " + (expected.empty() ? std::string("0") : joined(expected, " + ")) + ");");
         for (const int o : staged)
-            if (divides_by_16(o))
-                source_.line("if (" + whole(o) + ") copy_bulk<" + (plan(o).kept ? "true" : "false") + ">(stage + " +
-                             number(plan(o).stage_offset) + ", from_" + number(o) + ", " + bytes(o) + ", &control->full);");
+            if (divides_by_16(o)) {
+                source_.line("if (" + whole(o) + ") {");
+                for (const StreamRun& run : plan(o).runs)
+                    source_.line("copy_bulk<" + std::string(plan(o).kept ? "true" : "false") + ">(" + place("stage", o, run) + ", " +
+                                 at("from_" + number(o), run) + ", " + bytes(o, run.count) + ", &control->full);");
+                source_.line("}");
+            }
         if (!problem_.lanes_arrive) source_.line("if (alone) barrier_arrive(&control->full);");
         source_.line("}");
         source_.line("__syncwarp();  // a lane ahead by all stages would take a stage for free");
         if (problem_.lanes_arrive) source_.line("if (alone) barrier_arrive(&control->full);");
         source_.line("if (!alone) {");
-        for (const int o : staged)
-            source_.line("if (!" + whole(o) + ") copy_row(at<" + storage(o) + ">(stage + " + number(plan(o).stage_offset) +
-                         "), broadcast(from_" + number(o) + ", i), " + number(operand(o).size()) + ", a.aligned >> " + number(o) +
-                         " & 1, lane);");
+        for (const int o : staged) {
+            source_.line("if (!" + whole(o) + ") {");
+            for (const StreamRun& run : plan(o).runs)
+                source_.line("copy_row(at<" + storage(o) + ">(" + place("stage", o, run) + "), " +
+                             at("broadcast(from_" + number(o) + ", i)", run) + ", " + number(run.count) + ", " +
+                             (divides_by_16(o) ? "a.aligned >> " + number(o) + " & 1" : "false") + ", lane);");
+            source_.line("}");
+        }
         source_.line("__syncwarp();");
         source_.line("barrier_arrive_after_copies(&control->full);");
         source_.line("if (lane == i) barrier_arrive(&control->full);");
@@ -388,7 +406,7 @@ class StreamEmitter {
             source_.line("}");
         }
         for (int o = 0; o < operands(); ++o)
-            if (plan(o).way == StreamWay::stored || plan(o).way == StreamWay::reduced)
+            if (plan(o).way == StreamWay::stored || plan(o).way == StreamWay::reduced)  // masked for every kernel: all may be cleared
                 source_.line("for (int j = lane; j < " + number(operand(o).size()) + "; j += 32) store(" + name(Kind::data, o) +
                              " + masked_row * " + name(Kind::stride, o) + " + j, " + type() + "(0));");
         source_.line("}");
@@ -409,12 +427,20 @@ class StreamEmitter {
             source_.line(storage(o) + "* to = " + name(adds ? Kind::sums : Kind::data, o) + " + info." +
                          (adds ? "at_" + number(o) : "row") + " * " + name(adds ? Kind::sums_stride : Kind::stride, o) + ";");
             source_.line("if (" + whole(o) + ") {");
-            source_.line("if (lane == 0) " + std::string(adds ? "add" : "store") + "_bulk(to, stage + " + number(plan(o).stage_offset) +
-                         ", " + bytes(o) + ");");
+            source_.line("if (lane == 0) {");
+            for (const StreamRun& run : plan(o).runs)
+                source_.line(std::string(adds ? "add" : "store") + "_bulk(" + at("to", run) + ", " + place("stage", o, run) + ", " +
+                             bytes(o, run.count) + ");");
+            source_.line("}");
             source_.line("} else {");
-            source_.line("const " + storage(o) + "* from = at<const " + storage(o) + ">(stage + " + number(plan(o).stage_offset) + ");");
-            source_.line("for (int i = lane; i < " + number(operand(o).size()) + "; i += 32) " +
-                         (adds ? "add(to + i, from[i]);" : "to[i] = from[i];"));
+            for (const StreamRun& run : plan(o).runs) {
+                source_.line("{");
+                source_.line("const " + storage(o) + "* from = at<const " + storage(o) + ">(" + place("stage", o, run) + ");");
+                const std::string target = at("to", run);
+                source_.line("for (int i = lane; i < " + number(run.count) + "; i += 32) " +
+                             (adds ? "add(" + target + " + i, from[i]);" : "(" + target + ")[i] = from[i];"));
+                source_.line("}");
+            }
             source_.line("}");
             source_.line("}");
         }
@@ -430,7 +456,10 @@ class StreamEmitter {
             source_.line(type() + " sum = 0;");
             source_.line("for (int warp = 0; warp < " + number(schedule_.consumer_warps()) + "; ++warp) sum += partial[warp * " +
                          number(schedule_.partial_numbers) + " + " + number(plan(o).stage_offset) + " + i];");
-            source_.line("store(" + name(Kind::data, o) + " + info.row * " + name(Kind::stride, o) + " + i, sum);");
+            const std::string to = name(Kind::data, o) + " + info.row * " + name(Kind::stride, o) + " + i";
+            const bool begun = !problem_.begun.empty() && problem_.begun[static_cast<std::size_t>(o)];
+            // Nobody else adds to the row meanwhile; to load the number would make the producer wait.
+            source_.line((begun ? "add(" : "store(") + to + ", sum);");
             source_.line("}");
         }
         source_.line("__syncwarp();");

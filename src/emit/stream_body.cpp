@@ -187,7 +187,8 @@ class RowWriter {
         const Operand& o = operand(name.operand);
         const Segment& s = segment(name);
         const bool mul_ir = o.layout == Layout::mul_ir, channels = with_channels_.contains(name);
-        std::int64_t place = o.offset(name.segment) + component * (mul_ir ? 1 : s.multiplicity);
+        const StreamOperand& staged = schedule_.operands[static_cast<std::size_t>(name.operand)];
+        std::int64_t place = staged.places[static_cast<std::size_t>(name.segment)] + component * (mul_ir ? 1 : s.multiplicity);
         if (channels) place += 32 * share_.blocks * (mul_ir ? s.components : 1);
         return "row_" + std::to_string(name.operand) + "_" + std::to_string(channels ? lane_step(problem_, name) : 0) +
                (is_reread(name) ? turn_ : "") + "[" + literal(place) + "]";

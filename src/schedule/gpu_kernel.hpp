@@ -30,6 +30,10 @@ struct GpuProblem {
     bool lanes_arrive = false;
     /// Outputs through indices of which every row of the iteration space gets a row of its own, to be summed later; empty: none.
     std::vector<bool> messages = {};
+    /// Whether the paths are some of a polynomial's, so that other kernels write what these do not; and, per operand then, whether an
+    /// earlier kernel has stored this channel-free output, so that numbers are added to it.
+    bool part = false;
+    std::vector<bool> begun = {};
 
     bool is_message(std::size_t operand) const { return operand < messages.size() && messages[operand]; }
 };

@@ -86,6 +86,39 @@ std::vector<std::string> stationary_chain(const GpuProblem& problem) {
     return best;
 }
 
+/// What of an operand's row the paths use: whole segments, as far as copies of 16 bytes can take them one by one.
+void choose_runs(const GpuProblem& problem, int o, StreamOperand& result) {
+    const Operand& operand = problem.polynomial.operands[static_cast<std::size_t>(o)];
+    const int bytes = size_of(problem.storage[static_cast<std::size_t>(o)]);
+    std::set<int> segments;
+    for (const Path& path : problem.polynomial.paths)
+        for (const Factor& factor : path.factors)
+            if (factor.operand == o) segments.insert(factor.segment);
+    const auto collect = [&] {
+        result.runs.clear();
+        for (const int s : segments) {
+            const Segment& segment = operand.segments[static_cast<std::size_t>(s)];
+            const std::int64_t begin = operand.offset(s), count = segment.multiplicity * segment.components;
+            if (!result.runs.empty() && result.runs.back().begin + result.runs.back().count == begin) result.runs.back().count += count;
+            else result.runs.push_back({begin, result.numbers(), count});
+        }
+    };
+    collect();
+    constexpr int unit = 16;
+    const auto fits = [&](std::int64_t number) { return number * bytes % unit == 0; };
+    const bool apart = std::ranges::all_of(result.runs, [&](const StreamRun& run) { return fits(run.begin) && fits(run.count); });
+    const bool reduced = operand.role == Role::output && !has_channels(problem.polynomial, o);
+    if (reduced || (!apart && operand.role == Role::input && fits(operand.size()))) {
+        for (int s = 0; s < static_cast<int>(operand.segments.size()); ++s) segments.insert(s);
+        collect();
+    }
+    result.places.assign(operand.segments.size(), -1);
+    for (const int s : segments)
+        for (const StreamRun& run : result.runs)
+            if (const std::int64_t offset = operand.offset(s); offset >= run.begin && offset < run.begin + run.count)
+                result.places[static_cast<std::size_t>(s)] = run.place + offset - run.begin;
+}
+
 bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::string& why_not) {
     const Polynomial& polynomial = problem.polynomial;
     std::set<int> used;
@@ -119,10 +152,11 @@ bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::strin
             std::set<std::pair<int, bool>> segments;
             for (const Path& path : polynomial.paths)
                 if (path.output().operand == o) segments.emplace(path.output().segment, !path.output().channels.empty());
-            if (segments.size() != operand.segments.size())
+            if (segments.size() != operand.segments.size() && !problem.part)
                 return why_not = "output '" + operand.name + "' has segments no path writes", false;
             if (operand.rows.kind == Addressing::Kind::shared) return why_not = "output '" + operand.name + "' has one row for all", false;
-            if (operand.rows.kind == Addressing::Kind::each || problem.is_message(static_cast<std::size_t>(o)))
+            if (segments.empty()) result.way = StreamWay::unused;
+            else if (operand.rows.kind == Addressing::Kind::each || problem.is_message(static_cast<std::size_t>(o)))
                 result.way = channels ? StreamWay::stored : StreamWay::reduced;
             else if (!channels) return why_not = "output '" + operand.name + "' is summed over rows and channels", false;
             else result.way = stationary ? StreamWay::accumulated : StreamWay::scattered;
@@ -133,6 +167,7 @@ bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::strin
                     return why_not = "output '" + operand.name + "' has segments with and without channels", false;
         }
         // A channel-free segment of several channels never occurs: without a letter a factor has one.
+        if (result.way != StreamWay::unused) choose_runs(problem, o, result);
         schedule.operands.push_back(result);
     }
     return true;
@@ -172,7 +207,9 @@ void choose_handed(const GpuProblem& problem, StreamSchedule& schedule) {
             users, [&](const auto& user) { return std::get<0>(user.first) == static_cast<int>(o) && user.second.size() > 1; });
         if (!output.handed) continue;
         for (std::size_t i = 0; i < schedule.operands.size() && output.over < 0; ++i) {
-            if (schedule.operands[i].way != StreamWay::staged || taken.contains(static_cast<int>(i)) || !alike(problem, o, i)) continue;
+            if (schedule.operands[i].way != StreamWay::staged || taken.contains(static_cast<int>(i)) || !alike(problem, o, i) ||
+                schedule.operands[i].runs != output.runs)
+                continue;
             const bool safe = std::ranges::all_of(users, [&](const auto& user) {
                 const auto& [operand, segment, block] = user.first;
                 if (operand != static_cast<int>(i)) return true;
@@ -195,7 +232,7 @@ void place(const GpuProblem& problem, StreamSchedule& schedule) {
     for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
         StreamOperand& operand = schedule.operands[o];
         const Operand& described = problem.polynomial.operands[o];
-        const int size = static_cast<int>(described.size());
+        const int size = static_cast<int>(operand.numbers());
         if (operand.way == StreamWay::staged || (operand.handed && operand.over < 0)) {
             operand.stage_offset = bytes;
             bytes = up(bytes + size * size_of(problem.storage[o]), line);
@@ -462,6 +499,23 @@ std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::st
             best->parts = true;
     why_not.clear();
     return best;
+}
+
+double stream_memory_cycles(const StreamSchedule& schedule, const GpuProblem& problem) {
+    // What the memory system moves for one multiprocessor in a cycle when every row is gathered from nearby (measured on an H200).
+    constexpr double bytes_per_cycle = 24;
+    double bytes = 0;
+    for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
+        const StreamWay way = schedule.operands[o].way;
+        if (way == StreamWay::unused || way == StreamWay::constant || way == StreamWay::accumulated) continue;
+        bytes += static_cast<double>(schedule.operands[o].numbers()) * size_of(problem.storage[o]);
+    }
+    return bytes / bytes_per_cycle;
+}
+
+double stream_cycles(const StreamSchedule& schedule, const GpuProblem& problem) {
+    constexpr double power = 4;  // limits that lie close together are not reached
+    return std::pow(std::pow(1 / speed(schedule), power) + std::pow(stream_memory_cycles(schedule, problem), power), 1 / power);
 }
 
 bool StreamSchedule::same_code(std::size_t one, std::size_t other) const {

@@ -23,12 +23,24 @@ enum class StreamWay : std::uint8_t {
     reduced,      ///< output of each row without channels: summed over lanes, then over warps by the producer
 };
 
+/// Neighbouring numbers of an operand's row that a kernel uses.
+struct StreamRun {
+    std::int64_t begin = 0;  ///< in the row
+    std::int64_t place = 0;  ///< in a stage, from where the operand begins
+    std::int64_t count = 0;
+    friend bool operator==(const StreamRun&, const StreamRun&) = default;
+};
+
 struct StreamOperand {
     StreamWay way = StreamWay::unused;
+    std::vector<StreamRun> runs = {};       ///< ascending
+    std::vector<std::int64_t> places = {};  ///< of every segment in a stage, from where the operand begins; -1: not used
     int stage_offset = 0;  ///< staged, handed: bytes from the start of a stage; reduced: numbers from the start of a warp's partial sums
     bool kept = false;     ///< gathered: other blocks will want these rows too, so the second-level cache should keep them
     bool handed = false;   ///< stored, scattered: consumers leave the row in the stage and the producer stores or adds it as a whole
     int over = -1;         ///< handed: the staged input whose place in the stage it takes; -1: a place of its own
+
+    std::int64_t numbers() const { return runs.empty() ? 0 : runs.back().place + runs.back().count; }  ///< of a row, that are used
 };
 
 /// A warp's work on 32 neighbouring channels.
@@ -75,6 +87,11 @@ struct StreamSchedule {
 
 /// Nothing when the polynomial is not of this kind or does not fit; `why_not` then says why.
 std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::string& why_not);
+
+/// Cycles of a multiprocessor for a row, as predicted: of two ways to compute the same, the one with fewer is taken.
+double stream_cycles(const StreamSchedule& schedule, const GpuProblem& problem);
+/// Those of them that the memory system takes for the row, however it is computed.
+double stream_memory_cycles(const StreamSchedule& schedule, const GpuProblem& problem);
 
 /// Rows that one team takes at a time: about a receiver's.
 std::int64_t stream_chunk(const StreamSchedule& schedule, std::int64_t rows, std::int64_t stationary_rows);

@@ -27,7 +27,7 @@ struct PathShape {
     std::vector<Place> scalars;
     Place output;
     int output_axis = -1, entries = 0;
-    std::string coefficients;
+    int coefficients = 0;  // a number for each tensor
 };
 
 PathShape shape_of(const Path& path, const std::array<int, 3>& axes) {
@@ -44,7 +44,6 @@ PathShape shape_of(const Path& path, const std::array<int, 3>& axes) {
     }
     std::ranges::sort(shape.scalars);
     shape.entries = static_cast<int>(path.coefficients.entries().size());
-    shape.coefficients = path.coefficients.to_text();
     return shape;
 }
 
@@ -58,20 +57,31 @@ struct ShareCost {
 class Divider {
  public:
     Divider(const GpuProblem& problem, const StreamSchedule& schedule) : problem_(problem), schedule_(schedule) {
+        std::map<std::string, int> numbers;
         for (std::size_t p = 0; p < problem.polynomial.paths.size(); ++p) {
-            shapes_.push_back(shape_of(problem.polynomial.paths[p], schedule.axes[p]));
-            entries_[shapes_.back().coefficients] = shapes_.back().entries;
+            const Path& path = problem.polynomial.paths[p];
+            PathShape shape = shape_of(path, schedule.axes[p]);
+            shape.coefficients = numbers.emplace(path.coefficients.to_text(), static_cast<int>(numbers.size())).first->second;
+            if (shape.coefficients == static_cast<int>(entries_.size())) entries_.push_back(shape.entries);
+            shapes_.push_back(std::move(shape));
         }
     }
 
-    ShareCost cost(const std::vector<int>& paths) const {
+    /// The same shares occur in most divisions.
+    ShareCost cost(const std::vector<int>& paths) {
+        const auto [found, is_new] = costs_.try_emplace(paths);
+        if (is_new) found->second = computed(paths);
+        return found->second;
+    }
+
+    ShareCost computed(const std::vector<int>& paths) const {
         ShareCost result;
         std::set<Place> read, live, written;
         using Pair = std::pair<Place, Place>;
-        std::map<std::tuple<Place, Place, std::string, std::vector<Place>, Place, Place>, std::set<Pair>> products;
-        std::map<std::tuple<Place, Place>, std::set<std::pair<std::string, std::vector<Place>>>> couplings;  // (output, other) -> terms
+        std::map<std::tuple<Place, Place, int, std::vector<Place>, Place, Place>, std::set<Pair>> products;
+        std::map<std::tuple<Place, Place>, std::set<std::pair<int, std::vector<Place>>>> couplings;  // (output, other) -> terms
         std::map<std::tuple<Place, Place>, int> places;
-        std::map<std::pair<std::string, std::vector<Place>>, int> coupling_entries;
+        std::map<std::pair<int, std::vector<Place>>, int> coupling_entries;
         std::set<std::vector<Place>> weighted;
         for (const int p : paths) {
             const PathShape& shape = shapes_[static_cast<std::size_t>(p)];
@@ -89,7 +99,7 @@ class Divider {
                 weights.push_back(shape.axis[2]);
                 const int last = components(problem_, shape.axis[2]);
                 if (!shape.scalars.empty() && weighted.insert(weights).second) result.instructions += last;
-                const std::pair<std::string, std::vector<Place>> term{shape.coefficients, weights};
+                const std::pair<int, std::vector<Place>> term{shape.coefficients, weights};
                 couplings[{shape.output, other}].insert(term);
                 coupling_entries[term] = shape.entries;
                 int& most = places[{shape.output, other}];
@@ -106,15 +116,16 @@ class Divider {
                     result.instructions += (output.handed ? 1 : 3) * components(problem_, shape.output);
             }
         }
-        std::set<std::pair<std::string, std::set<Pair>>> sums;
+        std::set<std::pair<int, std::set<Pair>>> sums;
         std::set<std::set<Pair>> pairs;
         for (const auto& [key, set] : products) {
             // One number of each sum needs no multiplication: its coefficient moves to what stays.
-            if (sums.emplace(std::get<2>(key), set).second) result.instructions += 0.75 * entries_.at(std::get<2>(key));
+            if (sums.emplace(std::get<2>(key), set).second)
+                result.instructions += 0.75 * entries_[static_cast<std::size_t>(std::get<2>(key))];
             if (pairs.insert(set).second)
                 for (const auto& [a, b] : set) result.instructions += components(problem_, a) * components(problem_, b);
         }
-        std::set<std::set<std::pair<std::string, std::vector<Place>>>> coupled;
+        std::set<std::set<std::pair<int, std::vector<Place>>>> coupled;
         for (const auto& [user, terms] : couplings) {
             result.instructions += places.at(user);
             if (!coupled.insert(terms).second) continue;
@@ -167,7 +178,7 @@ class Divider {
 
     /// Deals bundles, heavy ones first, each to the warp with least work. `alike`: every block of channels gets as many warps of its own,
     /// so that the warps of different blocks run the same code; nothing where blocks differ in their paths.
-    StreamDivision divide(int warps, int level, bool alike) const {
+    StreamDivision divide(int warps, int level, bool alike) {
         struct Item {
             double instructions = 0;
             int block = 0;
@@ -247,7 +258,8 @@ class Divider {
     const GpuProblem& problem_;
     const StreamSchedule& schedule_;
     std::vector<PathShape> shapes_;
-    std::map<std::string, int> entries_;  // of each coefficient tensor
+    std::map<std::vector<int>, ShareCost> costs_;
+    std::vector<int> entries_;  // of each coefficient tensor
 
     /// Registers' worth of channel-free outputs that a warp sums over all its shares.
     int reduced_numbers(const std::vector<StreamShare>& shares) const {
@@ -267,7 +279,7 @@ class Divider {
 }  // namespace
 
 std::vector<StreamDivision> divisions(const GpuProblem& problem, const StreamSchedule& schedule, const std::vector<int>& warps) {
-    const Divider divider(problem, schedule);
+    Divider divider(problem, schedule);
     std::vector<StreamDivision> list;
     for (const int count : warps)
         for (const int level : {2, 1, 0})

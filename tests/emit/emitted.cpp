@@ -135,7 +135,7 @@ class Runner {
             std::fill_n(arrays_[o], static_cast<std::size_t>(count * operand.size()), prepared_.kernels.summed[o] || rows == 0 ? 0.0 : NAN);
         }
         chunks_ = gpu_chunks(prepared_.kernels, rows, 1);
-        if (prepared_.kernels.stream) chunks_ = {.rows = 32, .count = (rows + 31) / 32};  // many borders between chunks
+        if (!prepared_.kernels.streams.empty()) chunks_ = {.rows = 32, .count = (rows + 31) / 32};  // many borders between chunks
         part_targets_.assign(static_cast<std::size_t>(chunks_.parts()), 1 << 20);
         for (std::size_t o = 0; o < arrays_.size(); ++o)
             parts_.emplace_back(

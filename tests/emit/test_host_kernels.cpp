@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <tuple>
 
 #include "describe/derivative.hpp"
 #include "describe/operations/linear.hpp"
@@ -71,7 +72,8 @@ TEST_CASE("stream kernels of convolutions and products give the reference's numb
         random::Limits limits;
         limits.rows = 70;
         limits.work = 4e5;
-        cases.push_back({polynomial, random::inputs(engine, polynomial, limits), "stream", cases.size() % 4 < 2});
+        cases.push_back(
+            {polynomial, random::inputs(engine, polynomial, limits), cases.size() < 6 ? "stream" : "stream-split", cases.size() % 4 < 2});
         coverage.add(polynomial);
         coverage.add(cases.back().inputs);
         coverage.count("order", std::to_string(order));
@@ -109,13 +111,16 @@ TEST_CASE("sums in a fixed order: random polynomials, convolutions and their der
     compare(cases);
 }
 
-TEST_CASE("sums in a fixed order: a receiver with thousands of rows is divided, masked rows and whole masked chunks among them") {
+TEST_CASE("a receiver with thousands of rows is divided, in a fixed order of sums or not, masked rows and whole masked chunks among them") {
     if (!has_host_compiler()) return;
     std::vector<EmittedCase> cases;
     for (int order = 0; order < 2; ++order)
-        for (const char* schedule : {"", "general"}) {
+        for (const auto& [in, schedule, ordered] : {std::tuple{"4x0e", "", true},
+                                                    {"4x0e", "general", true},
+                                                    {"4x0e+4x1o", "stream-split", order == 0},
+                                                    {"4x0e+4x1o", "stream-split", false}}) {
             random::Engine engine(4);
-            const Polynomial polynomial = random::gradients(convolution(Irreps("4x0e"), Irreps("1x0e+1x1o"), Irreps("0e+1o")), order);
+            const Polynomial polynomial = random::gradients(convolution(Irreps(in), Irreps("1x0e+1x1o"), Irreps("0e+1o")), order);
             ReferenceInputs inputs;
             constexpr std::int64_t edges = 4500, nodes = 40;
             inputs.rows = {{"edge", edges}, {"node", nodes}};
@@ -130,7 +135,7 @@ TEST_CASE("sums in a fixed order: a receiver with thousands of rows is divided, 
                 if (operand.role == Role::input)
                     for (std::int64_t i = 0; i < (polynomial.space_of(operand) == "edge" ? edges : nodes) * operand.size(); ++i)
                         inputs.arrays[operand.name].push_back(normal(engine));
-            cases.push_back({polynomial, inputs, schedule, true, true});
+            cases.push_back({polynomial, inputs, schedule, true, ordered});
         }
     compare(cases);
 }

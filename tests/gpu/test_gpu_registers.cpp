@@ -57,8 +57,9 @@ void compile(Case& one) {
     GpuProblem problem = gpu::gpu_problem(one.polynomial, std::vector<DType>(one.polynomial.operands.size(), DType::float32),
                                           DType::float32, gpu_target(one.target));
     gpu::gpu_kernels_for(problem, "", [&](const GpuKernels& tried) {
-        one.line = {.schedule = tried.stream ? "stream" : "general"};
-        if (tried.stream) one.line.shared = tried.stream->shared_bytes();
+        one.line = {.schedule = tried.streams.empty() ? "general" : "stream"};
+        if (tried.streams.size() > 1) one.line.schedule += ":" + std::to_string(tried.streams.size());
+        for (const StreamKernel& kernel : tried.streams) one.line.shared = std::max(one.line.shared, kernel.schedule.shared_bytes());
         one.bytes = 0;
         const auto begin = std::chrono::steady_clock::now();
         for (const GpuStage& stage : tried.stages) {
@@ -106,8 +107,11 @@ TEST_CASE("stream kernels of named problems need the registers and shared memory
     if (out != nullptr) {
         std::ofstream(out)
             << "# Kernels of named problems in float32 (tests/gpu/test_gpu_registers.cpp writes and reads this), by NVRTC 13.0.\n"
-            << "# problem, order of derivative, target, schedule, registers a block is launched with, bytes of spill stores and loads\n"
-            << "# in the code, bytes of shared memory a block, kilobytes of machine code, seconds to compile (on a busy machine)\n"
+            << "# problem, order of derivative, target, schedule (:3, three kernels; then the most of any), registers a block is launched "
+               "with,\n"
+            << "# bytes of spill stores and loads in the code, bytes of shared memory a block, kilobytes of machine code in all, seconds "
+               "to\n"
+            << "# compile (on a busy machine)\n"
             << written.str();
         return;
     }

@@ -35,11 +35,11 @@ Pass::Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, 
         for (const GpuStage& stage : kernels.stages) sources.push_back({stage.kernel.name, full_text(stage)});
         modules_ = load_kernels(device, sources);
     });
-    if (!kernels_.stream) return;
-    const StreamSchedule& stream = *kernels_.stream;
-    if (!stream.stationary.empty()) stationary_space_ = index_to_[at(polynomial().find_index(stream.stationary.back()))];
+    stream_blocks_.assign(sources.size(), 0);
     for (std::size_t s = 0; s < sources.size(); ++s) {
         if (kernels_.stages[s].kind != GpuStageKind::stream) continue;
+        const StreamSchedule& stream = kernels_.streams[at(kernels_.stages[s].stream)].schedule;
+        if (!stream.stationary.empty()) stationary_space_ = index_to_[at(polynomial().find_index(stream.stationary.back()))];
         modules_[s]->allow_shared(stream.shared_bytes());
         const int blocks = modules_[s]->blocks_per_multiprocessor(stream.threads(), stream.shared_bytes());
         if (blocks == 0) throw Error(ErrorKind::unsupported, "the stream kernel does not fit onto " + device.name());
@@ -48,7 +48,7 @@ Pass::Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, 
             32 * (stream.producer_warps * stream.producer_registers + stream.teams * stream.consumer_warps() * stream.consumer_registers);
         if (stream.consumer_registers > 0 && modules_[s]->registers() * stream.threads() < claimed)
             throw Error(ErrorKind::unsupported, "the stream kernel was compiled with too few registers to move");
-        stream_blocks_ = std::int64_t{blocks} * device.multiprocessors();
+        stream_blocks_[s] = std::int64_t{blocks} * device.multiprocessors();
     }
 }
 
@@ -155,7 +155,7 @@ void Pass::launch(const Call& call, void* workspace, void* error, Stream stream)
         const auto o = static_cast<std::size_t>(std::max(0, stage.operand));
         const std::int64_t size = stage.operand < 0 ? 0 : polynomial().operands[o].size();
         const LaunchShape shape =
-            gpu_shape(kernels_, stage, rows, all, stream_blocks_, stage.operand < 0 ? 0 : rows_of(o, call.rows) * size, size);
+            gpu_shape(kernels_, stage, rows, all, stream_blocks_[s], stage.operand < 0 ? 0 : rows_of(o, call.rows) * size, size);
         constexpr std::size_t most_arguments = 512;
         std::uint64_t words[most_arguments];
         const std::vector<KernelArgument>& arguments = stage.kernel.arguments;

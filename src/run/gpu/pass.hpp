@@ -40,7 +40,7 @@ class Pass {
     int stationary_space_ = -1;
     GpuKernels kernels_;
     std::vector<std::shared_ptr<const Module>> modules_;  ///< of the stages
-    std::int64_t stream_blocks_ = 0;                      ///< the machine takes at once
+    std::vector<std::int64_t> stream_blocks_;             ///< of every stage that is a stream kernel (else 0): the machine takes at once
 
     std::int64_t rows_of(std::size_t o, std::span<const std::int64_t> rows) const;
     GpuChunks chunks(std::span<const std::int64_t> rows) const;

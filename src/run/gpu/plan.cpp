@@ -216,7 +216,7 @@ const std::vector<DType>& PolynomialPlan::dtypes() const { return data_->dtypes;
 DType PolynomialPlan::compute() const { return data_->compute; }
 const Device& PolynomialPlan::device() const { return *data_->device; }
 const char* PolynomialPlan::schedule() const {
-    const auto is_stream = [](const PlannedPass& pass) { return pass.pass.kernels().stream.has_value(); };
+    const auto is_stream = [](const PlannedPass& pass) { return !pass.pass.kernels().streams.empty(); };
     if (std::ranges::none_of(data_->passes, is_stream)) return "general";
     return std::ranges::all_of(data_->passes, is_stream) ? "stream" : "stream and general";
 }

@@ -1,6 +1,7 @@
 #pragma once
 // A polynomial made ready to run on a GPU. Immutable, so that it may run in any number of threads and streams at once, each launch with a
 // workspace of its own.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,7 +22,7 @@ namespace clebsch::gpu {
 struct PlanOptions {
     std::vector<DType> dtypes = {};     ///< storage of each operand, in their order; empty: float32 all
     std::optional<DType> compute = {};  ///< float32 or float64; default: float64 if every operand is stored so, else float32
-    std::string schedule = {};          ///< "": chosen; "stream", "general"
+    std::string schedule = {};          ///< "": chosen; "stream" (in one kernel, or in many: "stream-whole", "stream-split"), "general"
     int device = 0;
     /// Every sum in one order, so that two launches give the same bits (schedule/gpu_order): sums through indices that are not sorted take
     /// a pass of their own over the rows in the order of these indices, which is found in every launch.
@@ -93,7 +94,7 @@ GpuKernels gpu_kernels_for(GpuProblem& problem, const std::string& schedule, Use
     try {
         use(kernels);
     } catch (const Error&) {
-        if (!kernels.stream || kernels.stream->consumer_registers == 0) throw;
+        if (std::ranges::all_of(kernels.streams, [](const StreamKernel& kernel) { return kernel.schedule.consumer_registers == 0; })) throw;
         problem.fixed_registers = true;
         kernels = gpu_kernels(problem, schedule);
         use(kernels);

@@ -1,0 +1,131 @@
+#include "schedule/stream_split.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+namespace clebsch {
+namespace {
+
+using Paths = std::vector<int>;  // ascending
+
+/// Sets of paths that share no segment with channels, in the order of their first paths.
+std::vector<Paths> components(const Polynomial& polynomial) {
+    std::vector<std::size_t> parent(polynomial.paths.size());
+    std::iota(parent.begin(), parent.end(), std::size_t{0});
+    const auto root = [&](std::size_t i) {
+        while (parent[i] != i) i = parent[i];
+        return i;
+    };
+    std::map<std::pair<int, int>, std::size_t> first;
+    for (std::size_t p = 0; p < polynomial.paths.size(); ++p)
+        for (const Factor& factor : polynomial.paths[p].factors) {
+            if (factor.channels.empty()) continue;
+            const std::size_t one = root(first.emplace(std::pair{factor.operand, factor.segment}, p).first->second), other = root(p);
+            parent[std::max(one, other)] = std::min(one, other);
+        }
+    std::map<std::size_t, Paths> sets;
+    for (std::size_t p = 0; p < parent.size(); ++p) sets[root(p)].push_back(static_cast<int>(p));
+    std::vector<Paths> list;
+    for (auto& [key, paths] : sets) list.push_back(std::move(paths));
+    return list;
+}
+
+Paths joined(const Paths& one, const Paths& other) {
+    Paths all;
+    std::ranges::merge(one, other, std::back_inserter(all));
+    return all;
+}
+
+GpuProblem part_of(const GpuProblem& problem, const Paths& paths) {
+    GpuProblem part = problem;
+    part.part = true;
+    part.polynomial.paths.clear();
+    for (const int p : paths) part.polynomial.paths.push_back(problem.polynomial.paths[static_cast<std::size_t>(p)]);
+    return part;
+}
+
+struct Candidate {
+    Paths paths;
+    GpuProblem problem;
+    std::optional<StreamSchedule> schedule;
+    double cycles = std::numeric_limits<double>::infinity();
+};
+
+Candidate candidate(const GpuProblem& problem, const Paths& paths) {
+    Candidate result{.paths = paths, .problem = part_of(problem, paths), .schedule = {}};
+    std::string why_not;
+    result.schedule = schedule_stream(result.problem, why_not);
+    if (result.schedule) result.cycles = stream_cycles(*result.schedule, result.problem);
+    return result;
+}
+
+double sum_of(const std::vector<Candidate>& list) {
+    double sum = 0;
+    for (const Candidate& one : list) sum += one.cycles;
+    return sum;
+}
+
+/// Whether numbers can be added to what an earlier kernel stored: channel-free outputs of every row lose nothing on the way.
+bool can_be_split(const GpuProblem& problem) {
+    const Polynomial& polynomial = problem.polynomial;
+    for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
+        const Operand& operand = polynomial.operands[o];
+        if (operand.role == Role::output && operand.rows.kind == Addressing::Kind::each && problem.storage[o] != problem.compute)
+            return false;
+        // A segment that no path writes has no kernel to clear it.
+        std::vector<bool> written(operand.segments.size(), operand.role == Role::input);
+        for (const Path& path : polynomial.paths)
+            if (path.output().operand == static_cast<int>(o)) written[static_cast<std::size_t>(path.output().segment)] = true;
+        if (std::ranges::find(written, false) != written.end()) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+std::vector<StreamKernel> stream_kernels(const GpuProblem& problem, std::string& why_not, StreamSplit split) {
+    std::vector<StreamKernel> kernels;
+    std::optional<StreamSchedule> whole = schedule_stream(problem, why_not);
+    double best = whole ? stream_cycles(*whole, problem) : std::numeric_limits<double>::infinity();
+    std::vector<Candidate> list;
+    constexpr double least_gain = 1.2;  // a kernel takes time to start, and ends when its last team does; predictions err by a tenth
+    const bool hopeless = whole && split == StreamSplit::chosen && best < least_gain * stream_memory_cycles(*whole, problem);
+    const bool may = split != StreamSplit::never && !hopeless && can_be_split(problem);
+    const std::vector<Paths> sets = may ? components(problem.polynomial) : std::vector<Paths>{};
+    constexpr std::size_t most_sets = 16;  // every one is scheduled
+    if (sets.size() > 1 && sets.size() <= most_sets)
+        for (const Paths& paths : sets) list.push_back(candidate(problem, paths));
+    // Light kernels are joined while that makes the sum smaller: every kernel reads what has no channels, and its producers handle every
+    // row.
+    for (bool changed = split == StreamSplit::chosen; changed && list.size() > 2;) {
+        changed = false;
+        std::ranges::stable_sort(list, {}, &Candidate::cycles);
+        for (std::size_t other = 1; other < list.size() && !changed; ++other) {
+            Candidate both = candidate(problem, joined(list[0].paths, list[other].paths));
+            if (!(both.cycles < list[0].cycles + list[other].cycles)) continue;
+            list[other] = std::move(both);
+            list.erase(list.begin());
+            changed = true;
+        }
+    }
+    const double sum = sum_of(list);
+    if (list.size() > 1 && (sum * least_gain < best || (split == StreamSplit::always && std::isfinite(sum)))) {
+        std::ranges::sort(list, {}, &Candidate::paths);
+        std::vector<bool> begun(problem.polynomial.operands.size(), false);
+        for (Candidate& one : list) {
+            one.problem.begun = begun;
+            for (std::size_t o = 0; o < begun.size(); ++o)
+                if (one.schedule->operands[o].way == StreamWay::reduced) begun[o] = true;
+            kernels.push_back({std::move(one.problem), std::move(*one.schedule)});
+        }
+        why_not.clear();
+    } else if (whole) {
+        kernels.push_back({problem, std::move(*whole)});
+    }
+    return kernels;
+}
+
+}  // namespace clebsch

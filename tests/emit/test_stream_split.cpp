@@ -1,0 +1,79 @@
+// Stream kernels that share the work of a polynomial. That they give its numbers is in test_host_kernels.cpp ("stream-split").
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "describe/derivative.hpp"
+#include "describe/operations/named_problems.hpp"
+#include "emit/kernels.hpp"
+#include "support/channelwise.hpp"
+
+using namespace clebsch;
+
+namespace {
+
+GpuProblem problem_of(const char* label, int order, GpuNumber type) {
+    Polynomial polynomial = random::gradients(std::get<Polynomial>(named_problem(label)), order);
+    const std::size_t operands = polynomial.operands.size();
+    return {.polynomial = std::move(polynomial),
+            .storage = std::vector<GpuNumber>(operands, type),
+            .compute = type,
+            .target = gpu_target("sm_90")};
+}
+
+}  // namespace
+
+TEST_CASE("kernels of a convolution's derivatives have every path once and share no segment with channels") {
+    for (const auto& [label, order, type] : {std::tuple{"nequix-main", 1, GpuNumber::float32},
+                                             {"nequix-main", 2, GpuNumber::float32},
+                                             {"natural-l3-128", 2, GpuNumber::float32},
+                                             {"natural-l3-128", 1, GpuNumber::float64}}) {
+        const std::string which = std::string(label) + ", order " + std::to_string(order);
+        CAPTURE(which);
+        const GpuProblem problem = problem_of(label, order, type);
+        std::string why_not;
+        const std::vector<StreamKernel> kernels = stream_kernels(problem, why_not);
+        REQUIRE(kernels.size() > 1);
+        CHECK(why_not.empty());
+        std::size_t paths = 0;
+        std::map<std::pair<int, int>, std::size_t> owner;  // of a segment with channels
+        std::set<int> begun;                               // channel-free outputs
+        for (std::size_t k = 0; k < kernels.size(); ++k) {
+            const auto& [own, schedule] = kernels[k];
+            paths += own.polynomial.paths.size();
+            REQUIRE(own.begun.size() == own.polynomial.operands.size());
+            for (std::size_t o = 0; o < own.begun.size(); ++o) {
+                CHECK(own.begun[o] == begun.contains(static_cast<int>(o)));
+                const StreamOperand& operand = schedule.operands[o];
+                std::int64_t numbers = 0;  // copied: those of the segments that the paths use
+                for (const StreamRun& run : operand.runs) {
+                    CHECK(run.place == numbers);
+                    numbers += run.count;
+                }
+                CHECK(operand.numbers() == numbers);
+            }
+            for (const Path& path : own.polynomial.paths)
+                for (const Factor& factor : path.factors) {
+                    if (factor.channels.empty()) continue;
+                    CHECK(owner.emplace(std::pair{factor.operand, factor.segment}, k).first->second == k);
+                    CHECK(schedule.operands[static_cast<std::size_t>(factor.operand)].places[static_cast<std::size_t>(factor.segment)] >=
+                          0);
+                }
+            for (std::size_t o = 0; o < schedule.operands.size(); ++o)
+                if (schedule.operands[o].way == StreamWay::reduced) begun.insert(static_cast<int>(o));
+        }
+        CHECK(paths == problem.polynomial.paths.size());
+    }
+}
+
+TEST_CASE("a kernel stays whole where it is asked to, and where channel-free gradients are stored in fewer bits than they are summed in") {
+    GpuProblem problem = problem_of("nequix-main", 1, GpuNumber::float32);
+    std::string why_not;
+    CHECK(stream_kernels(problem, why_not, StreamSplit::never).size() == 1);
+    CHECK(stream_kernels(problem, why_not, StreamSplit::always).size() == 4);  // degrees of the input
+    for (std::size_t o = 0; o < problem.storage.size(); ++o)
+        if (problem.polynomial.operands[o].name == "y_gradient") problem.storage[o] = GpuNumber::bfloat16;
+    CHECK(stream_kernels(problem, why_not).size() == 1);
+}
