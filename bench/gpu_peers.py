@@ -235,9 +235,9 @@ def picture(results: list[dict[str, Any]], copy: float) -> str:
         ("nequix-main", "symmetric", 50000),
     ]
     groups.append(("mace-large", "rows", 0))
-    titles = ["lmax 2", "lmax 3", "nequix-main", "nequix-main, 50,000 edges", "mace-large, no graph"]
-    bar, gap, left, height, top = 13, 26, 52, 150, 40
-    panel = height + 58
+    titles = ["lmax 2", "lmax 3", "nequix-main", "nequix-main, 50,000 rows", "mace-large, no graph"]
+    bar, gap, left, height, top = 20, 30, 52, 150, 48
+    panel = height + 62
     widths = gap + len(groups) * (len(COLOURS) * bar + gap)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + widths}" height="{top + 3 * panel}" '
@@ -248,10 +248,10 @@ def picture(results: list[dict[str, Any]], copy: float) -> str:
     x = left
     for library, colour in COLOURS.items():
         parts.append(f'<rect x="{x}" y="23" width="10" height="10" fill="{colour}"/><text x="{x + 14}" y="32">{library}</text>')
-        x += 26 + 6.2 * len(library)
+        x += 30 + 6.4 * len(library)
     for p, what in enumerate(PASSES):
-        base = top + p * panel + height + 14
-        parts.append(f'<text x="6" y="{base - height - 2}" font-weight="bold">{what}</text>')
+        base = top + p * panel + height + 26
+        parts.append(f'<text x="{left}" y="{base - height - 10}" font-weight="bold">{what}</text>')
         for share in (0, 25, 50, 75, 100):
             y = base - height * share / 100
             parts.append(f'<line x1="{left}" y1="{y}" x2="{left + widths - gap}" y2="{y}" stroke="#ddd"/>')
@@ -272,8 +272,8 @@ def picture(results: list[dict[str, Any]], copy: float) -> str:
                     size = height * share / 100
                     parts.append(
                         f'<rect x="{begin + i * bar}" y="{base - size:.1f}" width="{bar - 2}" height="{size:.1f}" fill="{colour}"/>'
-                        f'<text x="{begin + i * bar + 5}" y="{base - size - 2:.1f}" text-anchor="middle" '
-                        f'font-size="8">{share:.0f}</text>'
+                        f'<text x="{begin + i * bar + 9}" y="{base - size - 2:.1f}" text-anchor="middle" '
+                        f'font-size="9">{share:.0f}</text>'
                     )
                     break
     return "\n".join([*parts, "</svg>", ""])

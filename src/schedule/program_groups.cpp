@@ -120,6 +120,9 @@ class Tiling {
                 }
             }
             if (!fact.possible || !fact.elsewhere) continue;
+            if (fact.numbers <= static_cast<double>(limits_.kept_numbers)) continue;
+            if (limits_.targets_kept && std::ranges::any_of(program_.indices, [&](const Index& index) { return index.to == fact.space; }))
+                continue;
             const double limit = fact.numbers > static_cast<double>(small_row) ? limits_.of_long_rows : limits_.of_short_rows;
             fact.lazy = work_again(static_cast<int>(n)) <= limit * fact.numbers;
         }

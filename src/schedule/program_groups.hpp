@@ -23,11 +23,14 @@ namespace clebsch {
 /// Multiply-adds per number up to which a value is computed again.
 struct AgainLimits {
     double of_long_rows = 0, of_short_rows = 0;  ///< short: at most `small_row` numbers, which take little memory
+    std::int64_t kept_numbers = 0;               ///< of a row: values of so few are always kept
+    bool targets_kept = false;  ///< always: values of a space that an index leads to, such as atoms, which are fewer than edges
 };
 constexpr AgainLimits keep_much{24, 16};     ///< what a core does while it moves a number to memory and back: keeping more is no faster
 constexpr AgainLimits keep_little{128, 16};  ///< last layers of radial networks are computed again: memory decides which systems fit
-constexpr std::int64_t small_row = 32;       ///< numbers
-constexpr double work_of_function = 16;      ///< of a number, in multiply-adds
+constexpr AgainLimits keep_on_gpu{128, 0, 256, true};  ///< every node computed again is a kernel to start: edge weights alone are worth it
+constexpr std::int64_t small_row = 32;                 ///< numbers
+constexpr double work_of_function = 16;                ///< of a number, in multiply-adds
 
 struct TileGroup {
     std::string space;       ///< iteration space of all nodes

@@ -14,7 +14,7 @@ std::size_t at(std::int64_t position) { return static_cast<std::size_t>(position
 }  // namespace
 
 ScheduledProgram schedule_program(const Program& program, const std::vector<DType>& dtypes, DType compute, bool compute_again) {
-    AgainLimits limits = keep_little;
+    AgainLimits limits = keep_on_gpu;
     if (!compute_again) limits = {0, 0};
     TiledProgram tiled = tile_program(simplified(with_harmonic_chains(program)), true, limits);
     ScheduledProgram result;
