@@ -182,7 +182,7 @@ TEST_CASE("programs on a GPU refuse what does not fit, naming it") {
     }
     const gpu::ProgramPlan plan(network_layers({.layers = 1}));
     const std::vector<std::int64_t> few = {1}, rows = {4, 3};
-    CHECK_THROWS_WITH_AS(plan.workspace_bytes(few), doctest::Contains("row spaces"), Error);
+    CHECK_THROWS_WITH_AS(plan.workspace_bytes(few), doctest::Contains("rows of each of 2 spaces"), Error);
     const Call call{.buffers = {}, .indices = {}, .rows = rows};
-    CHECK_THROWS_WITH_AS(plan.launch(call, {}, nullptr), doctest::Contains("buffers"), Error);
+    CHECK_THROWS_WITH_AS(plan.launch(call, {}, nullptr), doctest::Contains("one buffer per operand"), Error);
 }
