@@ -2,7 +2,7 @@
 /// Python runs, nothing is compiled. Operations are prepared when XLA compiles (`instantiate`; for a GPU, whose number is not known then,
 /// before the first execution there: `initialize`).
 #include <algorithm>
-#include <cstring>
+#include <cstdio>
 #include <exception>
 #include <limits>
 
@@ -94,6 +94,19 @@ Attributes attributes_of(const xla_ffi_call_frame& frame, int device) {
     return result;
 }
 
+int array_type(int dtype) {
+    switch (dtype) {
+        case CLEBSCH_FLOAT64:
+            return xla_ffi_f64;
+        case CLEBSCH_BFLOAT16:
+            return xla_ffi_bf16;
+        case CLEBSCH_FLOAT16:
+            return xla_ffi_f16;
+        default:
+            return xla_ffi_f32;
+    }
+}
+
 /// A call of the C interface, in memory that one thread uses again and again.
 struct Arguments {
     std::vector<clebsch_buffer> buffers;
@@ -114,6 +127,9 @@ struct Arguments {
         for (const Prepared::Operand& operand : what.operands) {
             const xla_ffi_buffer& array = operand.is_output ? *frame.results.buffers[output++] : *frame.arguments.buffers[input++];
             if (array.rank != 2) defect("an array has " + std::to_string(array.rank) + " dimensions, expected 2");
+            if (array.dims[1] != operand.row_size)
+                defect("an array has " + std::to_string(array.dims[1]) + " numbers per row, expected " + std::to_string(operand.row_size));
+            if (array.dtype != array_type(what.dtype)) defect("an array's dtype is not the operation's");
             if (operand.space >= 0) rows[static_cast<std::size_t>(operand.space)] = array.dims[0];
             buffers.push_back({array.data, what.dtype, array.dims[0], 0});
         }
@@ -121,6 +137,7 @@ struct Arguments {
         for (const Prepared::Index& index : what.indices) {
             const xla_ffi_buffer& array = *frame.arguments.buffers[input++];
             if (array.rank != 1) defect("an index has " + std::to_string(array.rank) + " dimensions, expected 1");
+            if (array.dtype != xla_ffi_s32 && array.dtype != xla_ffi_s64) defect("an index is neither int32 nor int64");
             rows[static_cast<std::size_t>(index.from)] = array.dims[0];
             indices.push_back({array.data, array.dtype == xla_ffi_s64 ? CLEBSCH_INT64 : CLEBSCH_INT32, array.dims[0]});
         }
@@ -242,10 +259,10 @@ CLEBSCH_API clebsch_status clebsch_jax_gpu_workspace_size(const char* hash, cons
         *bytes = what.workspace_bytes({rows, rows + space_count});
         return CLEBSCH_OK;
     } catch (const clebsch_jax::Failure& failure) {
-        std::strncpy(message, failure.what(), message_size - 1);
+        std::snprintf(message, message_size, "%s", failure.what());
         return failure.status;
     } catch (const std::exception& other) {
-        std::strncpy(message, other.what(), message_size - 1);
+        std::snprintf(message, message_size, "%s", other.what());
         return CLEBSCH_INTERNAL_ERROR;
     }
 }

@@ -2,6 +2,7 @@
 // library registers it, so that exported models run in programs that know nothing of Clebsch.
 #include <clebsch/clebsch.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -146,15 +147,15 @@ struct Known {
             if (const auto found = plans.find(key); found != plans.end()) return found->second;
         }
         const std::unique_lock lock(mutex);
-        clebsch_plan*& plan = plans[key];
-        if (plan == nullptr) {
-            const std::string device = gpu < 0 ? "cpu" : "cuda:" + std::to_string(gpu);
-            clebsch_plan_options options = CLEBSCH_PLAN_OPTIONS_DEFAULTS;
-            options.dtype = dtype;
-            options.device = device.c_str();
-            options.deterministic = deterministic ? 1 : 0;
-            check(clebsch_plan_prepare(operation.get(), &options, &plan));
-        }
+        if (const auto found = plans.find(key); found != plans.end()) return found->second;
+        const std::string device = gpu < 0 ? "cpu" : "cuda:" + std::to_string(gpu);
+        clebsch_plan_options options = CLEBSCH_PLAN_OPTIONS_DEFAULTS;
+        options.dtype = dtype;
+        options.device = device.c_str();
+        options.deterministic = deterministic ? 1 : 0;
+        clebsch_plan* plan = nullptr;
+        check(clebsch_plan_prepare(operation.get(), &options, &plan));
+        plans.emplace(key, plan);
         return plan;
     }
 };
@@ -171,9 +172,9 @@ Known& known(std::string_view text) {
         if (const auto found = operations.find(text); found != operations.end()) return *found->second;
     }
     const std::unique_lock lock(mutex);
-    std::unique_ptr<Known>& operation = operations[std::string(text)];
-    if (operation == nullptr) operation = std::make_unique<Known>(std::string(text));
-    return *operation;
+    if (const auto found = operations.find(text); found != operations.end()) return *found->second;
+    auto made = std::make_unique<Known>(std::string(text));
+    return *operations.emplace(std::string(text), std::move(made)).first->second;
 }
 
 int dtype_of(const View& view, const std::string& name) {
@@ -217,12 +218,15 @@ std::vector<Owned> run(Known& what, std::vector<Owned> tensors, const std::vecto
     const Functions& torch = functions();
     expect_count("tensors", what.inputs + what.indices.size(), tensors.size());
     expect_count("rows", what.spaces, rows.size());
+    for (const std::int64_t count : rows)
+        if (count < 0) throw std::runtime_error("rows: expected numbers of rows, got " + std::to_string(count));
     const auto rows_of = [&](int space) { return space < 0 ? 1 : rows[static_cast<std::size_t>(space)]; };
 
     std::vector<clebsch_buffer> buffers(what.operands.size());
     std::vector<clebsch_index_buffer> index_buffers(what.indices.size());
     const View first = tensors.empty() ? View{} : view_of(tensors[0].get());
-    const std::string first_name = what.operands.empty() ? "" : what.operands[0].name;
+    const auto first_input = std::ranges::find_if(what.operands, [](const Known::Operand& operand) { return !operand.is_output; });
+    const std::string first_name = first_input == what.operands.end() ? "" : first_input->name;
     const std::int32_t number = what.inputs == 0 ? torch.float32() : first.dtype;
     const int dtype = what.inputs == 0 ? int{CLEBSCH_FLOAT32} : dtype_of(first, first_name);
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from ctypes import c_int64, sizeof
+from ctypes import byref, c_int, c_int64, sizeof
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -296,3 +296,12 @@ class DeviceCallData(CallData):
     def launch(self, handle: int, call_struct: Any) -> None:
         stream = _device.current_stream(self._values, self._device)
         call("clebsch_launch_on_stream", handle, call_struct, stream or None)
+        if _device.stream_is_known(self._values):
+            return
+        # JAX's and Numba's arrays: their libraries know nothing of this launch and could use the memory for something else.
+        found = c_int()
+        call("clebsch_plan_index_error", handle, byref(found))
+        if found.value:
+            raise ClebschError(
+                "an index: expected -1 or a row of its space, ascending where it is declared sorted, got something else"
+            )

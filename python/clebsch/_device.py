@@ -77,10 +77,12 @@ def _from_dlpack(name: str, value: Any, stream: int) -> DeviceArray:
     return DeviceArray((tensor.data or 0) + tensor.byte_offset, dtype, shape, strides, tensor.device, owner=(capsule, value))
 
 
-def _from_cuda_interface(value: Any, device: int) -> DeviceArray:
+def _from_cuda_interface(name: str, value: Any, device: int) -> DeviceArray:
     """Of an array that does not say which GPU has it: the plan's is believed."""
     interface = value.__cuda_array_interface__
     dtype = np.dtype(interface["typestr"])
+    if not dtype.isnative or interface.get("mask") is not None:
+        raise ClebschError(f"{name}: expected an array without a mask in this machine's byte order, got {interface['typestr']}")
     shape = tuple(interface["shape"])
     given = interface.get("strides")
     strides = _packed(shape) if given is None else tuple(step // dtype.itemsize for step in given)
@@ -98,7 +100,7 @@ def device_array(name: str, value: Any, device: int, stream: int) -> DeviceArray
             where = f"on cuda:{number}"
             found = _from_dlpack(name, value, stream) if number == device else None
     elif hasattr(value, "__cuda_array_interface__"):
-        found = _from_cuda_interface(value, device)
+        found = _from_cuda_interface(name, value, device)
     if found is None:
         raise ClebschError(f"{name}: expected an array on cuda:{device}, got {type(value).__name__} {where}")
     return found
@@ -122,6 +124,11 @@ def current_stream(values: list[Any], device: int) -> int:
     if "cupy" in used:
         return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
     return 0
+
+
+def stream_is_known(values: list[Any]) -> bool:
+    """Whether the values' library works on `current_stream`, so that it waits for a launch there by itself."""
+    return any(_library_of(value) in ("torch", "cupy") for value in values)
 
 
 def empty(values: list[Any], shape: tuple[int, ...], dtype: str, device: int, what: str) -> Any:

@@ -122,21 +122,9 @@ void choose_runs(const GpuProblem& problem, int o, StreamOperand& result) {
 bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::string& why_not) {
     const Polynomial& polynomial = problem.polynomial;
     std::set<int> used;
-    std::set<std::vector<std::string>> chains;
     for (const Path& path : polynomial.paths)
-        for (const Factor& factor : path.factors) {
-            used.insert(factor.operand);
-            const Operand& operand = polynomial.operands[static_cast<std::size_t>(factor.operand)];
-            if (operand.rows.kind == Addressing::Kind::indexed) chains.insert(operand.rows.via);
-        }
-    for (const Path& path : polynomial.paths) {
-        std::set<std::vector<std::string>> own;
-        for (const Factor& factor : path.factors) {
-            const Operand& operand = polynomial.operands[static_cast<std::size_t>(factor.operand)];
-            if (operand.rows.kind == Addressing::Kind::indexed) own.insert(operand.rows.via);
-        }
-        if (own != chains) return why_not = "paths differ in the indices they use", false;
-    }
+        for (const Factor& factor : path.factors) used.insert(factor.operand);
+    if (!paths_use_the_same_indices(polynomial)) return why_not = "paths differ in the indices they use", false;
     for (int o = 0; o < static_cast<int>(polynomial.operands.size()); ++o) {
         const Operand& operand = polynomial.operands[static_cast<std::size_t>(o)];
         StreamOperand result;
@@ -584,6 +572,19 @@ std::string explain(const StreamSchedule& schedule, const GpuProblem& problem) {
         text += "operand '" + problem.polynomial.operands[o].name + "': " + way + "\n";
     }
     return text;
+}
+
+bool paths_use_the_same_indices(const Polynomial& polynomial) {
+    std::set<std::set<std::vector<std::string>>> of_paths;
+    for (const Path& path : polynomial.paths) {
+        std::set<std::vector<std::string>> chains;
+        for (const Factor& factor : path.factors) {
+            const Operand& operand = polynomial.operands[static_cast<std::size_t>(factor.operand)];
+            if (operand.rows.kind == Addressing::Kind::indexed) chains.insert(operand.rows.via);
+        }
+        of_paths.insert(std::move(chains));
+    }
+    return of_paths.size() <= 1;
 }
 
 }  // namespace clebsch

@@ -88,6 +88,9 @@ struct StreamSchedule {
 /// Nothing when the polynomial is not of this kind or does not fit; `why_not` then says why.
 std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::string& why_not);
 
+/// A stream kernel masks a whole row where one of its indices is -1, which only means the same where every path uses them all.
+bool paths_use_the_same_indices(const Polynomial& polynomial);
+
 /// Cycles of a multiprocessor for a row, as predicted: of two ways to compute the same, the one with fewer is taken.
 double stream_cycles(const StreamSchedule& schedule, const GpuProblem& problem);
 /// Those of them that the memory system takes for the row, however it is computed.

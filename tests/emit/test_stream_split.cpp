@@ -7,6 +7,7 @@
 
 #include "describe/derivative.hpp"
 #include "describe/operations/named_problems.hpp"
+#include "describe/text.hpp"
 #include "emit/kernels.hpp"
 #include "support/channelwise.hpp"
 
@@ -76,4 +77,32 @@ TEST_CASE("a kernel stays whole where it is asked to, and where channel-free gra
     for (std::size_t o = 0; o < problem.storage.size(); ++o)
         if (problem.polynomial.operands[o].name == "y_gradient") problem.storage[o] = GpuNumber::bfloat16;
     CHECK(stream_kernels(problem, why_not).size() == 1);
+}
+
+TEST_CASE("what no kernel may take alone is not split: paths of different indices, sums over channels beside numbers with channels") {
+    const auto refused = [](const char* text) {
+        const Polynomial polynomial = parse_polynomial(text);
+        const std::size_t operands = polynomial.operands.size();
+        const GpuProblem problem{.polynomial = polynomial,
+                                 .storage = std::vector<GpuNumber>(operands, GpuNumber::float32),
+                                 .compute = GpuNumber::float32,
+                                 .target = gpu_target("sm_90")};
+        for (const StreamSplit split : {StreamSplit::chosen, StreamSplit::always}) {
+            std::string why_not;
+            CHECK(stream_kernels(problem, why_not, split).empty());
+            CHECK_FALSE(why_not.empty());
+        }
+    };
+    // A row whose receiver is masked has z.0 all the same.
+    refused(
+        "clebsch polynomial 0\nbasis e3nn-0.5\nrows edge\nindex sender: edge -> node\nindex receiver: edge -> node sorted\n"
+        "input x: 64x1o ir_mul @ sender\ninput h: 1x1o mul_ir @ each\ninput w: 64x(1)+64x(1) mul_ir @ each\n"
+        "input y: 64x1o ir_mul @ receiver\noutput z: 64x1e+64x1e ir_mul @ each\n"
+        "path u=64: z.0[u|k] += cg(1o,1o,1e)[i,j,k] * x.0[u|i] * h.0[|j] * w.0[u]\n"
+        "path u=64: z.1[u|k] += cg(1o,1o,1e)[i,j,k] * y.0[u|i] * h.0[|j] * w.1[u]\n");
+    // A kernel that stores sums over channels would store the row of z.
+    refused(
+        "clebsch polynomial 0\nbasis e3nn-0.5\nrows edge\ninput x: 64x(1)+64x(1) mul_ir @ each\n"
+        "input w: 64x(1)+64x(1) mul_ir @ each\noutput z: 64x(1)+1x(1) ir_mul @ each\n"
+        "path u=64: z.0[u] += x.0[u] * w.0[u]\npath u=64: z.1 += x.1[u] * w.1[u]\n");
 }

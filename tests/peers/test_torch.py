@@ -644,3 +644,15 @@ def test_the_page_runs() -> None:
     for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL):
         exec(compile(block, "docs/pytorch.md", "exec"), names)  # noqa: S102
     assert "after" in names
+
+
+def test_a_text_that_is_refused_is_refused_again() -> None:
+    for _ in range(2):
+        with pytest.raises((ValueError, RuntimeError), match="expected 'clebsch polynomial 0'"):
+            torch.ops.clebsch.run("nonsense", [torch.randn(3, 4)], [3])
+
+
+def test_a_weight_of_a_product_without_weights_is_refused() -> None:
+    product = clebsch.torch.TensorProduct("2x1o", "2x1o", "2x0e", [(0, 0, 0, "uuu", False)])
+    with pytest.raises(clebsch.ClebschError, match="weight: expected None"):
+        product(torch.randn(5, 6), torch.randn(5, 6), torch.randn(3))

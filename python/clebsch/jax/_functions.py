@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jax.export import is_symbolic_dim
+
+from .._call_data import row_count
 from .._derivatives import described
 from .._library import ClebschError
 from ..irreps import Irreps
@@ -59,6 +62,8 @@ class Operation(_Function):
         for given in sizes:
             if given not in what.spaces:
                 raise ClebschError(f"rows: no space {given!r}; there are {', '.join(what.spaces) or 'none'}")
+            if not is_symbolic_dim(sizes[given]):
+                sizes[given] = row_count(given, sizes[given])
         indices = [taken.array(index.name, arrays[index.name], "()", "mul_ir") for index in description.indices]
         inputs = [
             taken.array(operand.name, arrays[operand.name], operand.segments, operand.layout) for operand in description.inputs

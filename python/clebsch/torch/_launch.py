@@ -66,7 +66,8 @@ def check_indices() -> None:
     if wrong:
         names = sorted({name for plan in wrong for name in plan.what.indices})
         raise ClebschError(
-            f"index {' or '.join(map(repr, names))}: expected -1 or a row of its space, got something else since the last check"
+            f"index {' or '.join(map(repr, names))}: expected -1 or a row of its space, ascending where it is declared "
+            "sorted, got something else since the last check"
         )
 
 

@@ -88,7 +88,7 @@ torch.library.register_autograd("clebsch::run", _backward, setup_context=_rememb
 def run(text: str, inputs: list[torch.Tensor], indices: list[torch.Tensor], rows: list[int]) -> list[torch.Tensor]:
     """Runs the operation of a text: tensors and numbers of rows in the text's order. Under autocast in float32: sums over many
     products are what 16-bit numbers are worst at."""
-    if inputs and torch.is_autocast_enabled(inputs[0].device.type):
+    if inputs and inputs[0].device.type in ("cpu", "cuda") and torch.is_autocast_enabled(inputs[0].device.type):
         inputs = [tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor for tensor in inputs]
     if torch.compiler.is_compiling():
         return call_operator(text, inputs, indices, rows)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._call_data import row_count
 from .._library import ClebschError
 from ..irreps import Irreps, wigner_3j
 from ..operation import Operation as Description
@@ -68,6 +69,8 @@ class Operation(torch.nn.Module):
         for given in sizes:
             if given not in self.spaces:
                 raise ClebschError(f"rows: no space {given!r}; there are {', '.join(self.spaces) or 'none'}")
+            if not torch.compiler.is_compiling() and not isinstance(sizes[given], torch.SymInt):
+                sizes[given] = row_count(given, sizes[given])
         if len(sizes) < len(self.spaces):
             for name, space in (*self.indices, *self.inputs):
                 if space is not None:
@@ -240,6 +243,8 @@ class TensorProduct(_Weighted):
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
         per_row = [("x", x, self.dims[0]), ("y", y, self.dims[1])]
         if not self.has_weights:
+            if weight is not None and weight.numel() > 0:
+                raise ClebschError(f"weight: expected None, no path has weights, got {tuple(weight.shape)}")
             return self._run(per_row, [])
         weight = self._given("weight", weight, (self.weight_numel,))
         if self.shared_weights:

@@ -15,6 +15,10 @@ std::uint64_t address(const void* pointer) { return static_cast<std::uint64_t>(r
 
 }  // namespace
 
+namespace {
+constexpr std::size_t most_arguments = 512;  // 64-bit words: CUDA takes 4 kB
+}
+
 Pass::Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, DType compute, const std::string& schedule)
     : problem_(std::move(problem)),
       dtypes_(std::move(dtypes)),
@@ -32,7 +36,12 @@ Pass::Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, 
     std::vector<KernelSource> sources;
     kernels_ = gpu_kernels_for(problem_, schedule, [&](const GpuKernels& kernels) {
         sources.clear();
-        for (const GpuStage& stage : kernels.stages) sources.push_back({stage.kernel.name, full_text(stage)});
+        for (const GpuStage& stage : kernels.stages) {
+            if (const std::size_t count = stage.kernel.arguments.size(); count > most_arguments)
+                throw Error(ErrorKind::unsupported, "a kernel of " + std::to_string(polynomial().operands.size()) + " operands takes " +
+                                                        std::to_string(count) + " arguments, at most " + std::to_string(most_arguments));
+            sources.push_back({stage.kernel.name, full_text(stage)});
+        }
         modules_ = load_kernels(device, sources);
     });
     stream_blocks_.assign(sources.size(), 0);
@@ -156,7 +165,6 @@ void Pass::launch(const Call& call, void* workspace, void* error, Stream stream)
         const std::int64_t size = stage.operand < 0 ? 0 : polynomial().operands[o].size();
         const LaunchShape shape =
             gpu_shape(kernels_, stage, rows, all, stream_blocks_[s], stage.operand < 0 ? 0 : rows_of(o, call.rows) * size, size);
-        constexpr std::size_t most_arguments = 512;
         std::uint64_t words[most_arguments];
         const std::vector<KernelArgument>& arguments = stage.kernel.arguments;
         for (std::size_t i = 0; i < arguments.size(); ++i) words[i] = argument(arguments[i], call, workspace, error, all);

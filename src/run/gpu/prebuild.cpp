@@ -36,10 +36,16 @@ void PrebuiltFolder::add(const std::vector<KernelSource>& sources) {
             const std::lock_guard lock(mutex_);
             if (!known_.insert(key).second) continue;
         }
-        if (!store.read(key)) {
-            store.write(key, compile(source.text, source.name, target_).cubin);
-            if (!store.read(key)) fail(folder_.string() + ": cannot write kernels here");
-            ++compiled_;
+        try {
+            if (!store.read(key)) {
+                store.write(key, compile(source.text, source.name, target_).cubin);
+                if (!store.read(key)) fail(folder_.string() + ": cannot write kernels here");
+                ++compiled_;
+            }
+        } catch (...) {  // who asks again is refused again
+            const std::lock_guard lock(mutex_);
+            known_.erase(key);
+            throw;
         }
         ++kernels_;
     }
