@@ -57,7 +57,6 @@ Functions load() {
     need("aoti_torch_dtype_int32", result.int32);
     need("aoti_torch_dtype_int64", result.int64);
     need("aoti_torch_dtype_uint8", result.uint8);
-    need("aoti_torch_device_type_cpu", result.cpu);
     need("aoti_torch_device_type_cuda", result.cuda);
     if (void* cuda = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD); cuda != nullptr)
         find(cuda, "aoti_torch_get_current_cuda_stream", result.current_cuda_stream);

@@ -55,7 +55,6 @@ struct Functions {
     std::int32_t (*int32)();
     std::int32_t (*int64)();
     std::int32_t (*uint8)();
-    std::int32_t (*cpu)();
     std::int32_t (*cuda)();
 
     /// The stream of a device that this thread works on; null in builds of PyTorch without CUDA.

@@ -11,6 +11,7 @@ from jax.export import is_symbolic_dim
 from .._call_data import row_count
 from .._derivatives import described
 from .._library import ClebschError
+from .._tensor_products import fully_connected, input_sizes, tensor_product
 from ..irreps import Irreps
 from ..operation import Operation as Description
 from ..operation import build
@@ -138,29 +139,21 @@ class TensorProduct(_OnRows):
         layout: str = "mul_ir",
     ) -> None:
         self.irreps_in1, self.irreps_in2, self.irreps_out = _irreps(irreps_in1), _irreps(irreps_in2), _irreps(irreps_out)
-        fields = [
-            ",".join([*map(str, ins[:4]), "weighted" if ins[4] else "plain", *(repr(float(weight)) for weight in ins[5:6])])
-            for ins in instructions
-        ]
-        variances = {"in1_variances": in1_var, "in2_variances": in2_var, "out_variances": out_var}
         self._adopt(
-            build(
-                "tensor_product",
-                in1=self.irreps_in1,
-                in2=self.irreps_in2,
-                out=self.irreps_out,
-                instructions="; ".join(fields),
-                irrep_normalization=irrep_normalization,
-                path_normalization=path_normalization,
-                weights="shared" if shared_weights else "per_row",
+            tensor_product(
+                self.irreps_in1,
+                self.irreps_in2,
+                self.irreps_out,
+                instructions,
+                (in1_var, in2_var, out_var),
+                irrep_normalization,
+                path_normalization,
+                shared_weights,
                 signs=signs,
                 **_all_layouts(layout, "x", "y"),
-                **{
-                    key: ",".join(repr(float(value)) for value in values) for key, values in variances.items() if values is not None
-                },
             )
         )
-        self.weight_numel = _sizes(self.description).get("weights", 0)
+        self.weight_numel = input_sizes(self.description).get("weights", 0)
 
     def __call__(self, x: Any, y: Any, weights: Any = None) -> Any:
         return self._run({"x": x, "y": y, "weights": weights})
@@ -171,14 +164,7 @@ class FullyConnectedTensorProduct(TensorProduct):
 
     def __init__(self, irreps_in1: Any, irreps_in2: Any, irreps_out: Any, **options: Any) -> None:
         in1, in2, out = _irreps(irreps_in1), _irreps(irreps_in2), _irreps(irreps_out)
-        instructions = [
-            (i, j, k, "uvw", True, 1.0)
-            for i, first in enumerate(in1)
-            for j, second in enumerate(in2)
-            for k, third in enumerate(out)
-            if third.ir in Irreps([first.ir]).product([second.ir], keep=[third.ir])
-        ]
-        super().__init__(in1, in2, out, instructions, **options)
+        super().__init__(in1, in2, out, fully_connected(in1, in2, out), **options)
 
 
 class _Unweighted(_OnRows):
@@ -253,7 +239,7 @@ class Linear(_OnRows):
                 **options,
             )
         )
-        sizes = _sizes(self.description)
+        sizes = input_sizes(self.description)
         self.weight_numel, self.bias_numel = sizes.get("weights", 0), sizes.get("bias", 0)
 
     def __call__(self, x: Any, weights: Any, bias: Any = None) -> Any:
@@ -318,7 +304,7 @@ class Convolution(_Function):
             )
         )
         self.irreps_out = Irreps(self.description.outputs[0].segments)
-        self.weight_numel = _sizes(self.description).get("weights", 0)
+        self.weight_numel = input_sizes(self.description).get("weights", 0)
         self._operation = Operation(self.description)
 
     def __call__(self, x: Any, edge_attr: Any, weights: Any, sender: Any, receiver: Any) -> Any:
@@ -343,7 +329,7 @@ class SymmetricContraction(_Function):
         self.irreps_in, self.irreps_out = _irreps(irreps_in), _irreps(irreps_out)
         basis: dict[str, Any] = {"correlation": correlation} if bases is None else {"bases": bases}
         self._adopt(build("symmetric_contraction", in_=self.irreps_in, out=self.irreps_out, **_all_layouts(layout, "x"), **basis))
-        self.weight_numel = _sizes(self.description)["weights"]
+        self.weight_numel = input_sizes(self.description)["weights"]
         self._operation = Operation(self.description)
 
     def __call__(self, x: Any, species: Any, weights: Any) -> Any:
@@ -357,7 +343,3 @@ def _irreps(given: Any) -> Irreps:
 
 def _all_layouts(layout: str, *operands: str) -> dict[str, str]:
     return {f"{operand}_layout": layout for operand in (*operands, "out")}
-
-
-def _sizes(description: Description) -> dict[str, int]:
-    return {operand.name: operand.row_size for operand in description.inputs}

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._call_data import row_count
 from .._library import ClebschError
+from .._tensor_products import fully_connected, input_sizes, tensor_product
 from ..irreps import Irreps, wigner_3j
 from ..operation import Operation as Description
 from ..operation import build
@@ -214,26 +215,20 @@ class TensorProduct(_Weighted):
         super().__init__()
         self.irreps_in1, self.irreps_in2, self.irreps_out = Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out)
         self._decide_weights(internal_weights, shared_weights, any(instruction[4] for instruction in instructions))
-        fields = [
-            ",".join([*map(str, ins[:4]), "weighted" if ins[4] else "plain", *(repr(float(weight)) for weight in ins[5:6])])
-            for ins in instructions
-        ]
-        variances = {"in1_variances": in1_var, "in2_variances": in2_var, "out_variances": out_var}
-        description = build(
-            "tensor_product",
-            in1=self.irreps_in1,
-            in2=self.irreps_in2,
-            out=self.irreps_out,
-            instructions="; ".join(fields),
-            irrep_normalization=irrep_normalization or "component",
-            path_normalization=path_normalization or "element",
-            weights="shared" if self.shared_weights else "per_row",
+        description = tensor_product(
+            self.irreps_in1,
+            self.irreps_in2,
+            self.irreps_out,
+            instructions,
+            (in1_var, in2_var, out_var),
+            irrep_normalization or "component",
+            path_normalization or "element",
+            self.shared_weights,
             signs=signs,
-            **{key: ",".join(repr(float(value)) for value in values) for key, values in variances.items() if values is not None},
         )
         self._adopt(description)
         self.dims = self.irreps_in1.dim, self.irreps_in2.dim
-        sizes = {operand.name: operand.row_size for operand in description.inputs}
+        sizes = input_sizes(description)
         self.has_weights = "weights" in sizes
         self.weight_numel = sizes.get("weights", 0)
         self._make_weight("weight", (self.weight_numel,), torch.randn)
@@ -268,18 +263,11 @@ class FullyConnectedTensorProduct(TensorProduct):
         **options: Any,
     ) -> None:
         in1, in2, out = Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out)
-        instructions = [
-            (i, j, k, "uvw", True, 1.0)
-            for i, first in enumerate(in1)
-            for j, second in enumerate(in2)
-            for k, third in enumerate(out)
-            if third.ir in Irreps([first.ir]).product([second.ir], keep=[third.ir])
-        ]
         super().__init__(
             in1,
             in2,
             out,
-            instructions,
+            fully_connected(in1, in2, out),
             irrep_normalization=irrep_normalization,
             path_normalization=path_normalization,
             **options,
@@ -374,7 +362,7 @@ class Linear(_Weighted):
         )
         self._adopt(description)
         self.dims, self.f_in, self.f_out = (self.irreps_in.dim, self.irreps_out.dim), f_in, f_out
-        sizes = {operand.name: operand.row_size for operand in description.inputs}
+        sizes = input_sizes(description)
         pairs, outputs = ((), ()) if f_in is None or f_out is None else ((f_in, f_out), (f_out,))
         self.weight_numel = sizes["weights"] // math.prod(pairs)
         self.bias_numel = sizes.get("bias", 0) // math.prod(outputs)
@@ -472,7 +460,7 @@ class Convolution(torch.nn.Module):
             signs=signs,
         )
         self.irreps_out = Irreps(description.outputs[0].segments)
-        sizes = {operand.name: operand.row_size for operand in description.inputs}
+        sizes = input_sizes(description)
         self.weight_numel, self.weights = sizes.get("weights", 0), weights
         self.operation = Operation(description)
 
@@ -505,7 +493,7 @@ class SymmetricContraction(torch.nn.Module):
         self.irreps_in, self.irreps_out = Irreps(irreps_in), Irreps(irreps_out)
         basis: dict[str, Any] = {"correlation": correlation} if bases is None else {"bases": bases}
         description = build("symmetric_contraction", in_=self.irreps_in, out=self.irreps_out, **basis)
-        sizes = {operand.name: operand.row_size for operand in description.inputs}
+        sizes = input_sizes(description)
         self.num_elements = num_elements
         self.weight = torch.nn.Parameter(torch.randn(num_elements, sizes["weights"]))
         self.operation = Operation(description)

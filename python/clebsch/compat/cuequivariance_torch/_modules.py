@@ -20,6 +20,8 @@ from ._segmented import SegmentedPolynomial
 class _Module(torch.nn.Module):
     """A descriptor with operands (weights, inputs ..., output) and layouts of one's own; weights inside or given."""
 
+    weight_numel: int
+
     def _adopt(
         self,
         descriptor: Any,
@@ -50,6 +52,9 @@ class _Module(torch.nn.Module):
         if weight is None:
             raise ValueError("Internal weights are not used, weight should not be None")
         return weight[None] if weight.dim() == 1 else weight
+
+    def extra_repr(self) -> str:
+        return f"shared_weights={self.shared_weights}, internal_weights={self.internal_weights}, weight_numel={self.weight_numel}"
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         """cuEquivariance's modules also keep the tensors they were compiled from."""
@@ -118,9 +123,6 @@ class ChannelWiseTensorProduct(_Module):
         sizes = {0: x1.new_empty(size_out, 1)}
         return self.f([self._weights(weight), x1, x2], indices, sizes, {0: indices_out})[0]
 
-    def extra_repr(self) -> str:
-        return f"shared_weights={self.shared_weights}, internal_weights={self.internal_weights}, weight_numel={self.weight_numel}"
-
 
 class FullyConnectedTensorProduct(_Module):
     """`cuequivariance_torch.FullyConnectedTensorProduct`: every allowed triple of blocks, all channels mixed."""
@@ -154,9 +156,6 @@ class FullyConnectedTensorProduct(_Module):
 
     def forward(self, x1: Tensor, x2: Tensor, weight: Tensor | None = None) -> Tensor:
         return self.f([self._weights(weight), x1, x2])[0]
-
-    def extra_repr(self) -> str:
-        return f"shared_weights={self.shared_weights}, internal_weights={self.internal_weights}, weight_numel={self.weight_numel}"
 
 
 class Linear(_Module):
@@ -197,9 +196,6 @@ class Linear(_Module):
         if weight_indices is None:
             raise ValueError("weight_indices should be provided if weight_classes > 1")
         return self.f([weight, x], {0: weight_indices})[0]
-
-    def extra_repr(self) -> str:
-        return f"shared_weights={self.shared_weights}, internal_weights={self.internal_weights}, weight_numel={self.weight_numel}"
 
 
 class SymmetricContraction(_Module):
@@ -242,24 +238,26 @@ class SymmetricContraction(_Module):
             self.weight_shape = (descriptor.inputs[0].dim // mul, mul)
         self.weight = torch.nn.Parameter(torch.randn(num_elements, *self.weight_shape, device=device, dtype=dtype))
         # Components are segments of the descriptor, so ir_mul is what it is; mul_ir is a permutation of each row.
-        self._order_in = _permutation(self.irreps_in, layout_in or layout)
-        order_out = _permutation(self.irreps_out, layout_out or layout)
-        self._order_out = None if order_out is None else torch.argsort(order_out)
+        order_out = _permutation(self.irreps_out, layout_out or layout, device)
+        self._order_in: Tensor | None
+        self._order_out: Tensor | None
+        self.register_buffer("_order_in", _permutation(self.irreps_in, layout_in or layout, device), persistent=False)
+        self.register_buffer("_order_out", None if order_out is None else torch.argsort(order_out), persistent=False)
         self._adopt(descriptor, {}, math_dtype, method, use_fallback, "uniform_1d")
 
     def forward(self, x: Tensor, indices: Tensor) -> Tensor:
         weight = self._weights(None)
         if self.projection is not None:
             weight = torch.einsum("zau,ab->zbu", weight, self.projection)
-        x = x if self._order_in is None else x[:, self._order_in.to(x.device)]
+        x = x if self._order_in is None else x[:, self._order_in]
         (out,) = self.f([weight.flatten(1), x], {0: indices})
-        return out if self._order_out is None else out[:, self._order_out.to(x.device)]
+        return out if self._order_out is None else out[:, self._order_out]
 
     def extra_repr(self) -> str:
         return f"contraction_degree={self.contraction_degree}, weight_shape={self.weight_shape}"
 
 
-def _permutation(irreps: Any, layout: Any) -> Tensor | None:
+def _permutation(irreps: Any, layout: Any, device: Any) -> Tensor | None:
     """Where each number of an ir_mul row lies in a row of this layout; None: there."""
     if _layout(layout) == "ir_mul":
         return None
@@ -267,7 +265,7 @@ def _permutation(irreps: Any, layout: Any) -> Tensor | None:
     for mul, ir in irreps:
         places += [begin + u * ir.dim + i for i in range(ir.dim) for u in range(mul)]
         begin += mul * ir.dim
-    return torch.tensor(places)
+    return torch.tensor(places, device=device)
 
 
 class SphericalHarmonics(torch.nn.Module):

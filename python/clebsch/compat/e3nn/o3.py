@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ... import torch as ct
 from ..._library import ClebschError, UnsupportedError
+from ..._tensor_products import fully_connected, input_sizes, path_shape
 from ...irreps import wigner_3j as _wigner_3j
 from ...operation import build
 from ...torch.modules import _OnRows, _Weighted
@@ -171,15 +172,8 @@ def _normalized(
             x = v1[i] * v2[j] * terms(i, j, mode) * len(same)
         else:
             x = 1.0
-        shape = {
-            "uvw": (m1, m2, mo),
-            "uuw": (m1, mo),
-            "uuu": (m1,),
-            "uvu<v": (m1 * (m2 - 1) // 2,),
-            "u<vw": (m1 * (m2 - 1) // 2, mo),
-        }.get(mode, (m1, m2))
         factor = math.sqrt(float(alpha * vo[k] * weight / x)) if x > 0 else math.sqrt(float(alpha * vo[k] * weight))
-        result.append(Instruction(i, j, k, mode, bool(weighted), factor, shape))
+        result.append(Instruction(i, j, k, mode, bool(weighted), factor, path_shape(mode, m1, m2, mo)))
     return result
 
 
@@ -196,15 +190,8 @@ class FullyConnectedTensorProduct(TensorProduct):
         **options: Any,
     ) -> None:
         in1, in2, out = Irreps(irreps_in1), Irreps(irreps_in2), Irreps(irreps_out)
-        instructions = [
-            (i, j, k, "uvw", True, 1.0)
-            for i, (_, first) in enumerate(in1)
-            for j, (_, second) in enumerate(in2)
-            for k, (_, third) in enumerate(out)
-            if third in first * second
-        ]
         options |= {"irrep_normalization": irrep_normalization, "path_normalization": path_normalization}
-        super().__init__(in1, in2, out, instructions, **options)
+        super().__init__(in1, in2, out, fully_connected(in1, in2, out), **options)
 
 
 class _Unweighted(TensorProduct):
@@ -303,7 +290,7 @@ class TensorSquare(_Views, _Weighted):
             **chosen,
         )
         self._adopt(description)
-        sizes = {operand.name: operand.row_size for operand in description.inputs}
+        sizes = input_sizes(description)
         self.irreps_out = Irreps(description.outputs[0].segments)
         self.weight_numel, self.signs = sizes.get("weights", 0), signs
         self._decide_weights(internal_weights, shared_weights, self.weight_numel > 0)

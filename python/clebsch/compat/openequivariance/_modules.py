@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,10 +13,8 @@ from torch import Tensor
 
 from ... import torch as ct
 from ..._library import ClebschError
-from ...operation import build
-from ..e3nn._irreps import Irreps
-
-Instruction = namedtuple("Instruction", ["i_in1", "i_in2", "i_out", "connection_mode", "has_weight", "path_weight", "path_shape"])
+from ..._tensor_products import path_shape, tensor_product
+from ..e3nn.o3 import Instruction, Irreps
 
 
 class TPProblem:
@@ -56,21 +53,13 @@ class TPProblem:
         self.irrep_dtype, self.weight_dtype = irrep_dtype, weight_dtype
         self.instructions_raw = list(instructions)
         self.instructions = [
-            Instruction(i, j, k, mode, weighted, path_weight[0] if path_weight else 1.0, self._path_shape((i, j, k, mode)))
+            Instruction(
+                *(i, j, k, mode, weighted, path_weight[0] if path_weight else 1.0),
+                path_shape(mode, self.irreps_in1[i].mul, self.irreps_in2[j].mul, self.irreps_out[k].mul),
+            )
             for i, j, k, mode, weighted, *path_weight in self.instructions_raw
         ]
         self.weight_numel = sum(math.prod(ins.path_shape) for ins in self.instructions if ins.has_weight)
-
-    def _path_shape(self, instruction: Sequence[Any]) -> tuple[int, ...]:
-        u, v, w = (
-            irreps[i][0] for irreps, i in zip((self.irreps_in1, self.irreps_in2, self.irreps_out), instruction[:3], strict=True)
-        )
-        pairs = u * (v - 1) // 2
-        shapes = {"uvw": (u, v, w), "uvu": (u, v), "uvv": (u, v), "uuw": (u, w), "uuu": (u,), "uvuv": (u, v)}
-        shapes |= {"uvu<v": (pairs,), "u<vw": (pairs, w)}
-        if instruction[3] not in shapes:
-            raise ClebschError(f"instructions: expected a mode of {', '.join(shapes)}, got {instruction[3]!r}")
-        return shapes[instruction[3]]
 
     def weight_range_and_shape_for_instruction(self, instruction: int) -> tuple[int, int, tuple[int, ...]]:
         """Begin, end and shape of an instruction's weights."""
@@ -90,24 +79,17 @@ class TPProblem:
 
     def _text(self) -> str:
         """The product of one row, as an operation."""
-        fields = [
-            ",".join([*map(str, ins[:4]), "weighted" if ins.has_weight else "plain", repr(float(ins.path_weight))])
-            for ins in self.instructions
-        ]
-        variances = {"in1_variances": self.in1_var, "in2_variances": self.in2_var, "out_variances": self.out_var}
-        return build(
-            "tensor_product",
-            in1=self.irreps_in1,
-            in2=self.irreps_in2,
-            out=self.irreps_out,
-            instructions="; ".join(fields),
-            irrep_normalization=self.irrep_normalization,
-            path_normalization=self.path_normalization,
-            weights="shared" if self.shared_weights else "per_row",
-            x_layout=self.layout,
-            y_layout=self.layout,
-            out_layout=self.layout,
-            **{key: ",".join(repr(float(value)) for value in values) for key, values in variances.items() if values is not None},
+        layouts = {f"{operand}_layout": self.layout for operand in ("x", "y", "out")}
+        return tensor_product(
+            self.irreps_in1,
+            self.irreps_in2,
+            self.irreps_out,
+            self.instructions,
+            (self.in1_var, self.in2_var, self.out_var),
+            self.irrep_normalization,
+            self.path_normalization,
+            self.shared_weights,
+            **layouts,
         ).text
 
 
