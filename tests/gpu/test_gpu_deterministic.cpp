@@ -18,13 +18,6 @@ using namespace clebsch::testing;
 
 namespace {
 
-double error_against(const RunResult& result, const std::map<std::string, ReferenceArray>& reference) {
-    if (!result.surroundings_intact) return INFINITY;
-    double largest = 0;
-    for (const auto& [name, numbers] : reference) largest = std::max(largest, relative_error(result.outputs.at(name), numbers));
-    return largest;
-}
-
 /// Several launches: equal bits, and close to the reference.
 template <class Plan, class Description>
 void check_repeated(const Plan& plan, const Description& description, const ReferenceInputs& inputs, double allowed, int launches = 3,

@@ -24,13 +24,6 @@ using namespace clebsch::testing;
 
 namespace {
 
-double error_against(const RunResult& result, const std::map<std::string, ReferenceArray>& reference) {
-    if (!result.surroundings_intact) return INFINITY;
-    double largest = 0;
-    for (const auto& [name, numbers] : reference) largest = std::max(largest, relative_error(result.outputs.at(name), numbers));
-    return largest;
-}
-
 /// Inputs over as many rows as `first`, with other numbers and indices.
 ReferenceInputs changed(random::Engine& engine, const ReferenceInputs& first) {
     ReferenceInputs inputs = first;

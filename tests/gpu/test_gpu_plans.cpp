@@ -16,13 +16,6 @@ namespace {
 
 std::uint64_t first_seed() { return testing::first_seed(50240); }
 
-double error_against(const RunResult& result, const std::map<std::string, ReferenceArray>& reference) {
-    if (!result.surroundings_intact) return INFINITY;
-    double largest = 0;
-    for (const auto& [name, numbers] : reference) largest = std::max(largest, relative_error(result.outputs.at(name), numbers));
-    return largest;
-}
-
 }  // namespace
 
 TEST_CASE("random polynomials and their derivatives run on the GPU as the reference says") {

@@ -13,56 +13,23 @@ import runpy
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import clebsch
 import clebsch.torch as ct
-import e3nn
 import numpy as np
 import pytest
 import torch
 import torch.utils.checkpoint
 from comparison import MODES
 from e3nn import o3
+from on_devices import _defaults, convolution, everywhere, normal, on_gpu, same  # noqa: F401 - a fixture
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 Tensors = tuple[torch.Tensor, ...]
-
-
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu)]
-
-
-@pytest.fixture(autouse=True)
-def _defaults(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tensors of a test are float64 and lie on its device, the processor unless it says otherwise."""
-    torch.set_default_dtype(torch.float64)
-    if getattr(request, "param", "cpu") != "cpu":
-        torch.set_default_device(request.param)
-    torch.manual_seed(0)
-    e3nn.set_optimization_defaults(jit_mode="eager")
-    yield
-    torch.compiler.reset()
-    torch.set_default_device(None)
-
-
-everywhere = pytest.mark.parametrize("_defaults", DEVICES, indirect=True)
-
-
-def on_gpu() -> bool:
-    return torch.get_default_device().type == "cuda"
-
-
-def same(value: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Bit for bit; on a GPU, where sums through indices have no order, as good as."""
-    return torch.allclose(value, expected, rtol=1e-12, atol=1e-13) if on_gpu() else torch.equal(value, expected)
-
-
-def normal(*shape: int) -> torch.Tensor:
-    return torch.randn(*shape, requires_grad=True)
 
 
 def mixed_instructions(mode: str) -> tuple[Any, ...]:
@@ -201,12 +168,6 @@ def test_a_state_with_other_signs_is_refused() -> None:
     assert any("_w3j_1_2_2" in key for key in state)
     with pytest.raises(clebsch.ClebschError, match="^signs: .*_w3j_1_2_2 .*e3nn-0.4"):
         ct.TensorProduct(*product, signs="e3nn-0.4").load_state_dict(state)
-
-
-def convolution() -> tuple[torch.nn.Module, Tensors]:
-    module = ct.Convolution("2x0e+1x1o", "0e+1o", "0e+1o")
-    sender, receiver = torch.tensor([0, 2, 1, 0, 2]), torch.tensor([0, 0, 1, 3, 3])
-    return module, (normal(4, 5), normal(5, 4), normal(5, module.weight_numel), sender, receiver)
 
 
 def contraction() -> tuple[torch.nn.Module, Tensors]:
@@ -495,33 +456,6 @@ def test_no_edges() -> None:
     assert not torch.autograd.grad(out.sum(), x)[0].any()
 
 
-MISTAKES: dict[str, tuple[Callable[..., Any], str]] = {
-    "width": (lambda m, x, y, w, s, r: m(x[:, 1:], y, w, s, r), r"^x: expected shape \(4, 5\) .*got \(4, 4\)"),
-    "rows": (lambda m, x, y, w, s, r: m(x, y[1:], w, s, r), "^y: expected shape"),
-    "dtype": (lambda m, x, y, w, s, r: m(x, y, w.float(), s, r), "^weights: expected torch.float64 as x, got torch.float32"),
-    "integers": (lambda m, x, y, w, s, r: m(x.long(), y, w, s, r), "^x: expected float32"),
-    "index dtype": (lambda m, x, y, w, s, r: m(x, y, w, s.double(), r), "^sender: expected int32 or int64"),
-    "index out of range": (lambda m, x, y, w, s, r: m(x, y, w, s + 9, r), "sender"),
-    "unsorted": (lambda m, x, y, w, s, r: m(x, y, w, s, r.flip(0)), "receiver"),
-    "no weights": (lambda m, x, y, w, s, r: m(x, y, None, s, r), "^weight: expected one"),
-    "unknown name": (lambda m, x, y, w, s, r: m.operation(x=x, z=y), "^no input or index 'z'"),
-    "a number": (lambda m, x, y, w, s, r: m(x, torch.tensor(1.0), w, s, r), "^y: expected rows"),
-    "unknown space": (lambda m, x, y, w, s, r: m.operation({"atom": 3}, x=x, y=y, weights=w, sender=s, receiver=r), "'atom'"),
-    "missing": (lambda m, x, y, w, s, r: m.operation(x=x), "^'y' is missing"),
-}
-
-
-@everywhere
-@pytest.mark.parametrize("case", MISTAKES)
-def test_mistakes_name_the_operand(case: str) -> None:
-    call, message = MISTAKES[case]
-    if on_gpu() and case in ("index out of range", "unsorted"):
-        pytest.skip("kernels on a GPU cannot raise: check_indices")
-    module, inputs = convolution()
-    with torch.no_grad(), pytest.raises(clebsch.ClebschError, match=message):
-        call(module, *inputs)
-
-
 @everywhere
 def test_autocast_computes_in_float32() -> None:
     torch.set_default_dtype(torch.float32)
@@ -618,25 +552,6 @@ def test_who_listens_to_the_dispatcher_sees_the_operator() -> None:
         torch.jit.trace(linear, (x,), check_trace=False)
 
 
-def test_mistakes_of_modules() -> None:
-    with pytest.raises(clebsch.ClebschError, match=r"broadcast, got x \(5, 13\), y \(3, 4\)"):
-        ct.FullyConnectedTensorProduct("4x0e+3x1o", "1x0e+1x1o", "1x0e")(torch.zeros(5, 13), torch.zeros(3, 4))
-    with pytest.raises(TypeError, match="^features: expected a tensor, got ndarray"):
-        ct.Linear("2x0e", "1x0e")(np.zeros((3, 2)))
-    with pytest.raises(TypeError, match="^x: expected a tensor, got NoneType"):
-        ct.Operation(clebsch.build("norm", irreps="2x1o"))(x=None)
-    with pytest.raises(clebsch.ClebschError, match="internal_weights"):
-        ct.Linear("1x0e", "1x0e", internal_weights=True, shared_weights=False)
-    with pytest.raises(clebsch.ClebschError, match="f_in"):
-        ct.Linear("1x0e", "1x0e", f_in=2)
-    with pytest.raises(clebsch.ClebschError, match="^features: expected a last dimension of 5"):
-        ct.Linear("2x0e+1x1o", "1x0e")(torch.zeros(3, 4))
-    with pytest.raises(clebsch.ClebschError, match="^weight: expected last dimensions"):
-        ct.Linear("2x0e", "1x0e", internal_weights=False)(torch.zeros(3, 2), torch.zeros(3))
-    with pytest.raises(clebsch.ClebschError, match="irreps_in"):
-        ct.SphericalHarmonics("0e", True, irreps_in="2e")
-
-
 def test_the_page_runs() -> None:
     torch.set_default_dtype(torch.float32)
     page = (Path(__file__).resolve().parents[2] / "docs" / "pytorch.md").read_text()
@@ -644,15 +559,3 @@ def test_the_page_runs() -> None:
     for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL):
         exec(compile(block, "docs/pytorch.md", "exec"), names)  # noqa: S102
     assert "after" in names
-
-
-def test_a_text_that_is_refused_is_refused_again() -> None:
-    for _ in range(2):
-        with pytest.raises((ValueError, RuntimeError), match="expected 'clebsch polynomial 0'"):
-            torch.ops.clebsch.run("nonsense", [torch.randn(3, 4)], [3])
-
-
-def test_a_weight_of_a_product_without_weights_is_refused() -> None:
-    product = clebsch.torch.TensorProduct("2x1o", "2x1o", "2x0e", [(0, 0, 0, "uuu", False)])
-    with pytest.raises(clebsch.ClebschError, match="weight: expected None"):
-        product(torch.randn(5, 6), torch.randn(5, 6), torch.randn(3))

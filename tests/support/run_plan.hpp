@@ -178,4 +178,12 @@ inline double relative_error(const ReferenceArray& result, const ReferenceArray&
     return static_cast<double>(std::sqrt(difference / norm));
 }
 
+/// The largest of the outputs; infinite when something beside the arrays was written.
+inline double error_against(const RunResult& result, const std::map<std::string, ReferenceArray>& reference) {
+    if (!result.surroundings_intact) return INFINITY;
+    double largest = 0;
+    for (const auto& [name, numbers] : reference) largest = std::max(largest, relative_error(result.outputs.at(name), numbers));
+    return largest;
+}
+
 }  // namespace clebsch::testing
