@@ -14,6 +14,7 @@
 #include "describe/derivative.hpp"
 #include "describe/operations/named_problems.hpp"
 #include "run/gpu/compiler.hpp"
+#include "run/gpu/kernels.hpp"
 #include "run/gpu/plan.hpp"
 #include "support/channelwise.hpp"
 
@@ -154,4 +155,41 @@ TEST_CASE("kernels of sums in a fixed order spill no more than those without, an
             CHECK(spilled <= 64);
         }
     }
+}
+
+TEST_CASE("registers stay where they are when the compiler refuses to move them, and other errors are let through") {
+    const Polynomial polynomial = std::get<Polynomial>(named_problem("natural-l2-128"));
+    const std::vector<DType> dtypes(polynomial.operands.size(), DType::float32);
+    const auto kernels_after = [&](const auto& first_error) {
+        GpuProblem problem = gpu::gpu_problem(polynomial, dtypes, DType::float32, gpu_target("sm_90"));
+        int asked = 0;
+        const auto use = [&](const GpuKernels& kernels) {
+            const bool moves = kernels.streams.front().schedule.consumer_registers != 0;
+            CHECK(moves == (asked == 0));
+            if (asked++ == 0) throw first_error;
+        };
+        const GpuKernels kernels = gpu::gpu_kernels_for(problem, "", use);
+        CHECK(asked == 2);
+        return kernels.explain;
+    };
+    CHECK(kernels_after(gpu::RegistersRefused(ErrorKind::unsupported, "")).find("the same number of registers") != std::string::npos);
+    CHECK(kernels_after(gpu::KernelMissing(ErrorKind::not_found, "")).find("not among the prebuilt") != std::string::npos);
+    CHECK_THROWS_WITH_AS(kernels_after(Error(ErrorKind::unsupported, "no memory")), "no memory", Error);
+}
+
+TEST_CASE("the compiler's refusal to move registers is told from its other complaints") {
+    if (!gpu::compiler_status().found) {
+        MESSAGE("skipped: " << gpu::compiler_status().text);
+        return;
+    }
+    const std::string kernel =
+        "extern \"C\" __global__ void __launch_bounds__(384, 1) k(int* a) { *a = 1; asm volatile(\"setmaxnreg.dec.sync.aligned.u32 "
+        "232;\"); }";
+    CHECK_THROWS_AS(gpu::compile(kernel, "k", gpu_target("sm_90")), gpu::RegistersRefused);
+    bool refused = false;
+    try {
+        gpu::compile("nonsense", "k", gpu_target("sm_90"));
+    } catch (const gpu::RegistersRefused&) { refused = true; } catch (const Error&) {
+    }
+    CHECK_FALSE(refused);
 }

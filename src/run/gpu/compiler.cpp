@@ -198,9 +198,12 @@ Compiled compile(const std::string& text, const std::string& name, const GpuTarg
     compiled.log.resize(size);
     if (size > 0) check(found.log(program, compiled.log.data()), "reading the log");
     while (!compiled.log.empty() && compiled.log.back() == '\0') compiled.log.pop_back();
-    if (result != 0)
-        throw Error(ErrorKind::unsupported, "kernel " + name + " for " + target.name() + ": NVRTC " + std::to_string(found.major) + "." +
-                                                std::to_string(found.minor) + ": " + found.error_string(result) + "\n" + compiled.log);
+    if (result != 0) {
+        const std::string message = "kernel " + name + " for " + target.name() + ": NVRTC " + std::to_string(found.major) + "." +
+                                    std::to_string(found.minor) + ": " + found.error_string(result) + "\n" + compiled.log;
+        if (compiled.log.find("setmaxnreg") != std::string::npos) throw RegistersRefused(ErrorKind::unsupported, message);
+        throw Error(ErrorKind::unsupported, message);
+    }
     check(found.cubin_size(program, &size), "reading the machine code");
     compiled.cubin.resize(size);
     check(found.cubin(program, compiled.cubin.data()), "reading the machine code");

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "schedule/gpu_target.hpp"
 
 namespace clebsch::gpu {
@@ -24,8 +25,15 @@ struct Compiled {
     std::string log;  ///< the compiler's and the assembler's words: registers, spills, warnings
 };
 
+/// A text that moves registers between warps, as stream kernels may, and that the assembler refuses for it: a producer may not keep more
+/// registers than any part of the kernel uses, which the assembler alone knows. The message is its log.
+class RegistersRefused : public Error {
+    using Error::Error;
+};
+
 /// The text as machine code of one architecture; architecture-specific features of sm_90 and newer (sm_90a) are on. Thread-safe.
-/// Throws Error(not_found) without the library, Error(unsupported) with the compiler's log when it does not take the text.
+/// Throws Error(not_found) without the library, Error(unsupported) with the compiler's log when it does not take the text, which is a
+/// RegistersRefused for that reason.
 Compiled compile(const std::string& text, const std::string& name, const GpuTarget& target);
 
 /// What identifies the compiler for a cache: version, and size of its file. Throws as compile.

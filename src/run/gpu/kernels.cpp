@@ -56,8 +56,8 @@ std::string machine_code(const GpuTarget& target, const KernelSource& source) {
         if (const std::optional<std::string> kept = KernelStore(folder).read(prebuilt_key(target, source))) return *kept;
     const CompilerStatus compiler = compiler_status();
     if (!compiler.found)
-        throw Error(ErrorKind::not_found, compiler.text + "\nNor is kernel " + source.name + " for " + target.name() +
-                                              " in a folder of prebuilt ones (clebsch prebuild): " + prebuilt_text());
+        throw KernelMissing(ErrorKind::not_found, compiler.text + "\nNor is kernel " + source.name + " for " + target.name() +
+                                                      " in a folder of prebuilt ones (clebsch prebuild): " + prebuilt_text());
     const KernelStore store = default_store();
     const Hash key =
         hash_text(std::string("clebsch ") + version() + "\n" + target.name() + "\n" + compiler_identity() + "\n" + source.text);

@@ -7,11 +7,17 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.hpp"
 #include "describe/polynomial.hpp"
 #include "run/gpu/driver.hpp"
 #include "schedule/gpu_kernel.hpp"
 
 namespace clebsch::gpu {
+
+/// There is no compiler, and no folder of prebuilt kernels has the kernel. The message says what was looked for and how to do without.
+class KernelMissing : public Error {
+    using Error::Error;
+};
 
 /// A kernel's text (complete) and the name of its function.
 struct KernelSource {
@@ -21,7 +27,7 @@ struct KernelSource {
 KernelSource source_of(const KernelText& kernel, std::string_view preamble = {});
 
 /// The machine code of a kernel: from a folder of prebuilt kernels, else from the cache, else from the compiler, whose work is then kept.
-/// Needs no GPU. Throws Error as compile(); without the compiler it says how to do without.
+/// Needs no GPU. Throws Error as compile(); KernelMissing without the compiler.
 std::string machine_code(const GpuTarget& target, const KernelSource& source);
 /// What a kernel is kept under in a folder of prebuilt ones, where no compiler is at hand.
 Hash prebuilt_key(const GpuTarget& target, const KernelSource& source);

@@ -4,6 +4,9 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
+#include "run/call_arguments.hpp"
+#include "run/gpu/compiler.hpp"
+#include "run/gpu/kernels.hpp"
 #include "run/gpu/pass.hpp"
 #include "run/gpu/row_order.hpp"
 #include "schedule/gpu_order.hpp"
@@ -57,6 +60,36 @@ GpuProblem gpu_problem(const OrderedPass& pass, const std::vector<DType>& dtypes
     return problem;
 }
 
+GpuKernels gpu_kernels_for(GpuProblem& problem, const std::string& schedule, const std::function<void(const GpuKernels&)>& use) {
+    GpuKernels kernels = gpu_kernels(problem, schedule);
+    const bool moves_registers =
+        std::ranges::any_of(kernels.streams, [](const StreamKernel& kernel) { return kernel.schedule.consumer_registers != 0; });
+    const auto with_fixed_registers = [&](const char* reason) {
+        problem.fixed_registers = true;
+        kernels = gpu_kernels(problem, schedule);
+        kernels.explain += std::string("all warps have the same number of registers: ") + reason + "\n";
+        use(kernels);
+    };
+    try {
+        use(kernels);
+    } catch (const RegistersRefused&) {
+        if (!moves_registers) throw;
+        with_fixed_registers("the compiler refused to move them from producers to consumers");
+    } catch (const KernelMissing&) {
+        if (!moves_registers) throw;
+        with_fixed_registers("kernels that move them are not among the prebuilt ones");
+    }
+    return kernels;
+}
+
+void check_device_workspace(const Workspace& workspace, std::size_t needed) {
+    if (needed > 0 && (workspace.data == nullptr || workspace.bytes < needed))
+        fail("workspace: expected at least " + std::to_string(needed) + " bytes of device memory, got " +
+             (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
+    if (needed > 0 && reinterpret_cast<std::uintptr_t>(workspace.data) % alignment != 0)
+        fail("workspace: the address is not a multiple of " + std::to_string(alignment) + " bytes");
+}
+
 Work gpu_work(const Polynomial& polynomial, const std::vector<DType>& dtypes, std::span<const std::int64_t> rows) {
     const std::vector<std::string> spaces = row_spaces(polynomial);
     const auto rows_of = [&](const std::string& space) {
@@ -90,22 +123,21 @@ struct PlannedPass {
     std::size_t order_bytes(std::int64_t rows) const { return sort ? RowOrder::bytes(rows) : 0; }
 };
 
-struct PolynomialPlan::Data {
+struct PolynomialPlan::Data : CallArguments {
     Polynomial polynomial;
-    std::vector<DType> dtypes;
-    DType compute = DType::float32;
     bool deterministic = false;
     const Device* device = nullptr;
-    std::vector<std::string> spaces;
-    std::vector<int> operand_space;  ///< -1: one row
-    std::vector<int> index_from, index_to;
     std::vector<PlannedPass> passes;
     std::vector<bool> messages;  ///< per operand: kept in the workspace between two passes
     std::unique_ptr<Memory> error;
 
-    std::int64_t rows_of(std::size_t o, std::span<const std::int64_t> rows) const {
-        return operand_space[o] < 0 ? 1 : rows[at(operand_space[o])];
-    }
+    Data(Polynomial given, const PlanOptions& options)
+        : CallArguments(given, options.dtypes, options.compute),
+          polynomial(std::move(given)),
+          deterministic(options.deterministic),
+          device(&Device::get(options.device)),
+          messages(polynomial.operands.size(), false) {}
+
     /// Where messages of an output begin in the workspace; for the number of operands: their end.
     std::size_t message_offset(std::size_t o, std::int64_t all_rows) const {
         std::size_t bytes = 0;
@@ -121,33 +153,8 @@ struct PolynomialPlan::Data {
         return bytes;
     }
     void add_pass(OrderedPass made, const PlanOptions& options);
-    void check(const Call& call) const;
     void launch(const PlannedPass& pass, const Call& call, void* workspace, Stream stream) const;
 };
-
-void PolynomialPlan::Data::check(const Call& call) const {
-    const auto count = [](const char* what, std::size_t expected, std::size_t got) {
-        if (expected != got) fail(std::string(what) + ": expected " + std::to_string(expected) + ", got " + std::to_string(got));
-    };
-    count("rows of row spaces", spaces.size(), call.rows.size());
-    count("buffers, one per operand", polynomial.operands.size(), call.buffers.size());
-    count("index arrays", polynomial.indices.size(), call.indices.size());
-    for (std::size_t s = 0; s < spaces.size(); ++s)
-        if (call.rows[s] < 0 || (spaces[s].empty() && call.rows[s] != 1))
-            fail("row space '" + spaces[s] + "': " + std::to_string(call.rows[s]) + " rows make no sense");
-    for (std::size_t o = 0; o < polynomial.operands.size(); ++o)
-        check_buffer(polynomial.operands[o], call.buffers[o], dtypes[o], rows_of(o, call.rows));
-    for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
-        if (polynomial.operands[o].role != Role::output) continue;
-        for (std::size_t other = 0; other < polynomial.operands.size(); ++other)
-            if (other != o && (polynomial.operands[other].role != Role::output || other > o) &&
-                share_memory(polynomial.operands[o], call.buffers[o], polynomial.operands[other], call.buffers[other]))
-                fail("operand '" + polynomial.operands[o].name + "': an output may share no memory with other operands, it overlaps '" +
-                     polynomial.operands[other].name + "'");
-    }
-    for (std::size_t i = 0; i < polynomial.indices.size(); ++i)
-        check_index(polynomial.indices[i], call.indices[i], call.rows[at(index_from[i])], call.rows[at(index_to[i])], false);
-}
 
 void PolynomialPlan::Data::add_pass(OrderedPass made, const PlanOptions& options) {
     GpuProblem problem = gpu_problem(made, dtypes, compute, device->target(), options.deterministic);
@@ -169,36 +176,9 @@ void PolynomialPlan::Data::add_pass(OrderedPass made, const PlanOptions& options
     if (!pass.order.empty()) pass.sort.emplace(*device, pass.order.size());
 }
 
-DType complete_dtypes(PlanOptions& options, std::size_t operands) {
-    if (options.dtypes.empty()) options.dtypes.assign(operands, DType::float32);
-    if (options.dtypes.size() != operands)
-        fail("expected one dtype per operand (" + std::to_string(operands) + "), got " + std::to_string(options.dtypes.size()));
-    const bool all_double =
-        !options.dtypes.empty() && std::ranges::all_of(options.dtypes, [](DType dtype) { return dtype == DType::float64; });
-    const DType compute = options.compute.value_or(all_double ? DType::float64 : DType::float32);
-    if (compute != DType::float32 && compute != DType::float64)
-        fail(std::string("expected float32 or float64 as the compute type, got ") + to_text(compute));
-    return compute;
-}
-
-PolynomialPlan::PolynomialPlan(Polynomial polynomial, const PlanOptions& given) {
+PolynomialPlan::PolynomialPlan(Polynomial polynomial, const PlanOptions& options) {
     validate(polynomial);
-    auto data = std::make_unique<Data>();
-    PlanOptions options = given;
-    data->device = &Device::get(options.device);
-    data->compute = complete_dtypes(options, polynomial.operands.size());
-    data->dtypes = options.dtypes;
-    data->spaces = row_spaces(polynomial);
-    for (const Operand& operand : polynomial.operands)
-        data->operand_space.push_back(operand.rows.kind == Addressing::Kind::shared ? -1
-                                                                                    : position(data->spaces, polynomial.space_of(operand)));
-    for (const Index& index : polynomial.indices) {
-        data->index_from.push_back(position(data->spaces, index.from));
-        data->index_to.push_back(position(data->spaces, index.to));
-    }
-    data->deterministic = options.deterministic;
-    data->messages.assign(polynomial.operands.size(), false);
-    data->polynomial = std::move(polynomial);
+    auto data = std::make_unique<Data>(std::move(polynomial), options);
     for (OrderedPass& pass : gpu_passes(data->polynomial, options.deterministic)) data->add_pass(std::move(pass), options);
     data->error = std::make_unique<Memory>(*data->device, alignment);
     const std::uint64_t clear = 0;
@@ -222,9 +202,7 @@ const char* PolynomialPlan::schedule() const {
 }
 
 std::size_t PolynomialPlan::workspace_bytes(std::span<const std::int64_t> rows) const {
-    if (rows.size() != data_->spaces.size())
-        fail("expected the number of rows of each of " + std::to_string(data_->spaces.size()) + " spaces, got " +
-             std::to_string(rows.size()));
+    data_->check_rows(rows);
     if (!data_->deterministic) return data_->passes.front().pass.workspace_bytes(rows);
     std::size_t bytes = 0;
     std::vector<std::int64_t> own;
@@ -240,19 +218,19 @@ void PolynomialPlan::Data::launch(const PlannedPass& pass, const Call& call, voi
     if (!deterministic) return pass.pass.launch(call, workspace, error->data(), stream);
     // Lists of a thread, so that a launch allocates nothing once they are long enough.
     static thread_local std::vector<Buffer> buffers;
-    static thread_local std::vector<IndexBuffer> indices;
+    static thread_local std::vector<IndexBuffer> index_arrays;
     static thread_local std::vector<std::int64_t> rows;
     const std::int64_t all = call.rows[0];
     auto* const own = static_cast<std::byte*>(workspace) + message_offset(messages.size(), all);  // of this pass
     if (pass.sort) {
-        indices.clear();
+        index_arrays.clear();
         rows.clear();
-        for (const int i : pass.order) indices.push_back(call.indices[at(i)]);
+        for (const int i : pass.order) index_arrays.push_back(call.indices[at(i)]);
         for (const int space : pass.order_space) rows.push_back(call.rows[at(space)]);
-        pass.sort->launch(indices, rows, all, own, error->data(), stream);
+        pass.sort->launch(index_arrays, rows, all, own, error->data(), stream);
     }
     buffers.clear();
-    indices.clear();
+    index_arrays.clear();
     rows.clear();
     for (std::size_t o = 0; o < pass.made.operands.size(); ++o) {
         const std::size_t given = at(pass.made.operands[o]);
@@ -260,22 +238,19 @@ void PolynomialPlan::Data::launch(const PlannedPass& pass, const Call& call, voi
         else buffers.push_back({static_cast<std::byte*>(workspace) + message_offset(given, all), compute, all, 0});
     }
     for (const int i : pass.made.indices)
-        if (i >= 0) indices.push_back(call.indices[at(i)]);
+        if (i >= 0) index_arrays.push_back(call.indices[at(i)]);
     if (pass.sort) {
         const RowOrder::Result order = RowOrder::result(own, all);
-        indices.push_back(order.rows);
-        indices.push_back(order.targets);
+        index_arrays.push_back(order.rows);
+        index_arrays.push_back(order.targets);
     }
     for (const int space : pass.spaces) rows.push_back(call.rows[at(space)]);
-    pass.pass.launch({.buffers = buffers, .indices = indices, .rows = rows}, own + pass.order_bytes(all), error->data(), stream);
+    pass.pass.launch({.buffers = buffers, .indices = index_arrays, .rows = rows}, own + pass.order_bytes(all), error->data(), stream);
 }
 
 void PolynomialPlan::launch(const Call& call, Workspace workspace, Stream stream) const {
-    data_->check(call);
-    const std::size_t needed = workspace_bytes(call.rows);
-    if (needed > 0 && (workspace.data == nullptr || workspace.bytes < needed))
-        fail("workspace: expected at least " + std::to_string(needed) + " bytes of device memory, got " +
-             (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
+    data_->check(call, false);
+    check_device_workspace(workspace, workspace_bytes(call.rows));
     for (const PlannedPass& pass : data_->passes) data_->launch(pass, call, workspace.data, stream);
 }
 

@@ -1,16 +1,15 @@
 #pragma once
 // A polynomial made ready to run on a GPU. Immutable, so that it may run in any number of threads and streams at once, each launch with a
 // workspace of its own.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
 #include "emit/kernels.hpp"
 #include "run/call.hpp"
 #include "run/gpu/driver.hpp"
@@ -33,7 +32,7 @@ struct PlanOptions {
 class PolynomialPlan {
  public:
     /// Validates, schedules, compiles (or finds compiled kernels) and loads. Throws Error: an invalid polynomial, a wrong number of dtypes,
-    /// no driver, no compiler, no such GPU.
+    /// arithmetic in 16 bits, no driver, no compiler, no such GPU.
     explicit PolynomialPlan(Polynomial polynomial, const PlanOptions& options = {});
     ~PolynomialPlan();
     PolynomialPlan(PolynomialPlan&&) noexcept;
@@ -75,9 +74,8 @@ class PolynomialPlan {
     std::unique_ptr<const Data> data_;
 };
 
-/// Gives options a dtype for each of so many operands and says what arithmetic runs in. Throws Error: a wrong number of dtypes, arithmetic
-/// in 16 bits.
-DType complete_dtypes(PlanOptions& options, std::size_t operands);
+/// Throws Error when a launch's workspace is null, smaller than `needed` bytes or not at a multiple of 256 bytes; none is needed for 0.
+void check_device_workspace(const Workspace& workspace, std::size_t needed);
 
 /// The emitter's name of a dtype, and of several.
 GpuNumber number_of(DType dtype);
@@ -86,21 +84,10 @@ std::vector<GpuNumber> numbers_of(const std::vector<DType>& dtypes);
 GpuProblem gpu_problem(const Polynomial& polynomial, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target);
 /// Of a pass over the rows: `dtypes` are those of the given polynomial's operands.
 GpuProblem gpu_problem(const OrderedPass& pass, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target, bool ordered);
-/// The kernels of a problem for whoever compiles them: `use` is called with them, and again with others if the compiler refuses the first
-/// (it throws Error): producers of a light kernel may not keep more registers than any part of it uses, which the compiler alone knows.
-template <class Use>
-GpuKernels gpu_kernels_for(GpuProblem& problem, const std::string& schedule, Use&& use) {
-    GpuKernels kernels = gpu_kernels(problem, schedule);
-    try {
-        use(kernels);
-    } catch (const Error&) {
-        if (std::ranges::all_of(kernels.streams, [](const StreamKernel& kernel) { return kernel.schedule.consumer_registers == 0; })) throw;
-        problem.fixed_registers = true;
-        kernels = gpu_kernels(problem, schedule);
-        use(kernels);
-    }
-    return kernels;
-}
+/// The kernels of a problem for whoever compiles or loads them: `use` is called with them, and again with others, whose warps all have
+/// the same number of registers, where the compiler refuses to move registers in the first (RegistersRefused), or refused to when a folder
+/// of prebuilt kernels was filled (KernelMissing). `explain` of the others says so. Any other error is let through.
+GpuKernels gpu_kernels_for(GpuProblem& problem, const std::string& schedule, const std::function<void(const GpuKernels&)>& use);
 /// Multiply-adds (of coefficients, without sharing) and bytes of a launch.
 Work gpu_work(const Polynomial& polynomial, const std::vector<DType>& dtypes, std::span<const std::int64_t> rows);
 

@@ -65,9 +65,10 @@ void PrebuiltFolder::add_polynomial(const Polynomial& polynomial, const PlanOpti
 
 void PrebuiltFolder::add(const Polynomial& polynomial, const PlanOptions& options) {
     validate(polynomial);
+    const CallArguments arguments(polynomial, options.dtypes, options.compute);
     PlanOptions complete = options;
-    const DType compute = complete_dtypes(complete, polynomial.operands.size());
-    add_polynomial(polynomial, complete, compute);
+    complete.dtypes = arguments.dtypes;
+    add_polynomial(polynomial, complete, arguments.compute);
 }
 
 void PrebuiltFolder::add(const Program& program, const ProgramOptions& options) {

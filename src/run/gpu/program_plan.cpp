@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "run/gpu/kernels.hpp"
+#include "run/gpu/plan.hpp"
 #include "run/gpu/program_schedule.hpp"
 #include "run/gpu/program_step.hpp"
 #include "run/program_arguments.hpp"
@@ -115,11 +116,7 @@ void ProgramPlan::launch(const Call& call, Workspace workspace, Stream stream, A
     const Data& data = *data_;
     data.check(call, false);
     const std::size_t needed = workspace_bytes(call.rows);
-    if (needed > 0 && (workspace.data == nullptr || workspace.bytes < needed))
-        fail("workspace: expected at least " + std::to_string(needed) + " bytes of device memory, got " +
-             (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
-    if (reinterpret_cast<std::uintptr_t>(workspace.data) % Data::alignment != 0)
-        fail("workspace: the address is not a multiple of " + std::to_string(Data::alignment) + " bytes");
+    check_device_workspace(workspace, needed);
     auto* const memory = static_cast<std::byte*>(workspace.data);
     const std::size_t own = data.intermediate_bytes(call.rows);
     std::vector<Buffer> values;
