@@ -149,8 +149,9 @@ Angles rotation_angles(const Matrix3& matrix) {
     if (determinant(rotation) < 0.0) fail("rotation_angles: expected a proper rotation, the determinant is -1");
     // R maps the polar axis y to (sin b sin a, cos b, sin b cos a). atan2 instead of acos keeps b precise near the poles; + 0.0 turns -0
     // into 0.
+    // hypot of three numbers is a template; that of two would tie the library to glibc 2.35.
     const double x = rotation[1] + 0.0, y = rotation[4], z = rotation[7] + 0.0;
-    const double alpha = std::atan2(x, z), beta = std::atan2(std::hypot(x, z), y);
+    const double alpha = std::atan2(x, z), beta = std::atan2(std::hypot(x, z, 0.0), y);
     const Matrix3 rest = product(transposed(rotation_matrix(Angles{alpha, beta, 0.0})), rotation);
     return {alpha, beta, std::atan2(rest[2] + 0.0, rest[0])};
 }

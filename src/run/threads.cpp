@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/wait.hpp"
 
 namespace clebsch {
 namespace {
@@ -96,7 +97,7 @@ struct ThreadPool::State {
                     lock.unlock();
                     look_for([&] { return arrivals.load(std::memory_order_relaxed) != seen; });
                     lock.lock();
-                    wake.wait(lock, [&] { return stop || !jobs.empty(); });
+                    wait(wake, lock, [&] { return stop || !jobs.empty(); });
                 }
                 if (stop) return;
                 job = jobs.back();
@@ -134,7 +135,7 @@ struct ThreadPool::State {
         // No worker can join any more; those inside are running a task of ours.
         if (look_for([&] { return job.helpers.load(std::memory_order_acquire) == 0; })) return;
         std::unique_lock lock(mutex);
-        finished.wait(lock, [&] { return job.helpers.load(std::memory_order_acquire) == 0; });
+        wait(finished, lock, [&] { return job.helpers.load(std::memory_order_acquire) == 0; });
     }
 };
 

@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "base/wait.hpp"
+
 namespace clebsch::tool {
 
 Progress::Progress() : thread_([this] { watch(); }) {}
@@ -29,7 +31,7 @@ void Progress::watch() {
     using namespace std::chrono_literals;
     std::unique_lock lock(mutex_);
     for (auto next = start_ + 2s; !changed_.wait_until(lock, next, [&] { return done_; }); next = Clock::now() + 1s) {
-        changed_.wait(lock, [&] { return done_ || (!what_.empty() && what_ != shown_); });
+        wait(changed_, lock, [&] { return done_ || (!what_.empty() && what_ != shown_); });
         if (done_) return;
         std::fprintf(stderr, "  %4.0f s  %s ...\n", std::chrono::duration<double>(Clock::now() - start_).count(), what_.c_str());
         shown_ = what_;

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import platform as machine
+import re
 import sys
 import zipfile
 from collections import Counter
 from pathlib import Path
 
 LARGEST = 15 << 20  # bytes
+NEWEST_GLIBC = 34  # as minor version: what RHEL 9 has. Built where glibc is newer than Debian 12's, a wheel may need more.
 LIBRARIES = ["clebsch/lib/libclebsch.so", "clebsch/lib/libclebsch_jax.so", "clebsch/lib/libclebsch_torch.so"]
+
+
+def _glibc() -> tuple[int, ...]:
+    return tuple(int(part) for part in machine.libc_ver()[1].split("."))
 
 
 def problems(wheel: Path) -> list[str]:
     """What is wrong with it; empty: nothing."""
     found = []
     with zipfile.ZipFile(wheel) as archive:
-        entries = archive.infolist()
+        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     names = [entry.filename for entry in entries]
     if wheel.stat().st_size >= LARGEST:
         found.append(f"{wheel.stat().st_size} bytes, expected fewer than {LARGEST}")
     if "-py3-none-" not in wheel.name:
         found.append("not tagged py3-none: it would not install on every Python")
+    platform = re.search(r"-manylinux_2_(\d+)_\w+\.whl$", wheel.name)
+    if platform is None:
+        found.append("no manylinux platform: pip would refuse it, or install it where it cannot run")
+    elif _glibc() <= (2, 36) and int(platform[1]) > NEWEST_GLIBC:
+        found.append(f"needs glibc 2.{platform[1]}, expected at most 2.{NEWEST_GLIBC} (auditwheel show -v names the symbols)")
     libraries = [name for name in names if ".so" in Path(name).name]
     if sorted(libraries) != LIBRARIES:
         found.append(f"expected {', '.join(LIBRARIES)} and no other library, got {libraries}")
