@@ -19,74 +19,11 @@
 #include <utility>
 #include <vector>
 
-#include "torch_functions.hpp"
+#include "tensors.hpp"
 
 namespace {
 
 using namespace clebsch::torch;
-
-void check(clebsch_status status) {
-    if (status != CLEBSCH_OK) throw std::runtime_error(clebsch_last_error());
-}
-
-/// PyTorch has logged what happened.
-void check_torch(int status, const char* what) {
-    if (status != 0) throw std::runtime_error(std::string("clebsch::run: PyTorch failed in ") + what);
-}
-
-/// A tensor that this function owns.
-class Owned {
- public:
-    explicit Owned(Tensor tensor) : tensor_(tensor) {}
-    Owned(Owned&& other) noexcept : tensor_(std::exchange(other.tensor_, nullptr)) {}
-    Owned& operator=(Owned&& other) noexcept {
-        std::swap(tensor_, other.tensor_);
-        return *this;
-    }
-    ~Owned() {
-        if (tensor_ != nullptr) functions().tensor_delete(tensor_);
-    }
-    Tensor get() const { return tensor_; }
-    Tensor release() { return std::exchange(tensor_, nullptr); }
-
- private:
-    Tensor tensor_;
-};
-
-/// Handles as what passes between PyTorch and a kernel.
-void* as_handle(Value value) { return std::bit_cast<void*>(value); }
-Value as_value(void* handle) { return std::bit_cast<Value>(handle); }
-
-struct Placement {
-    std::int32_t device_type = 0, device_index = 0;
-    bool operator==(const Placement&) const = default;
-};
-
-/// What a call asks of a tensor.
-struct View {
-    void* data = nullptr;
-    std::int64_t dimensions = 0;
-    const std::int64_t* sizes = nullptr;
-    const std::int64_t* strides = nullptr;
-    std::int32_t dtype = 0;
-    Placement placement;
-};
-
-View view_of(Tensor tensor) {
-    const Functions& torch = functions();
-    View view;
-    std::int64_t *sizes = nullptr, *strides = nullptr;
-    check_torch(torch.tensor_data(tensor, &view.data), "get_data_ptr");
-    check_torch(torch.tensor_dimensions(tensor, &view.dimensions), "get_dim");
-    check_torch(torch.tensor_sizes(tensor, &sizes), "get_sizes");
-    check_torch(torch.tensor_strides(tensor, &strides), "get_strides");
-    check_torch(torch.tensor_dtype(tensor, &view.dtype), "get_dtype");
-    check_torch(torch.tensor_device(tensor, &view.placement.device_type), "get_device_type");
-    check_torch(torch.tensor_device_index(tensor, &view.placement.device_index), "get_device_index");
-    view.sizes = sizes;
-    view.strides = strides;
-    return view;
-}
 
 std::string shape_text(const View& view) {
     std::string text = "(";
@@ -102,42 +39,19 @@ Owned contiguous(Tensor tensor) {
 
 /// An operation of a text and what of it a call needs, by position.
 struct Known {
-    struct Operand {
-        std::string name, segments;
-        bool is_output = false;
-        std::int64_t row_size = 0;
-        int space = -1;
-    };
-    struct Index {
-        std::string name;
-        int space = -1;
-    };
-    std::unique_ptr<clebsch_operation, void (*)(clebsch_operation*)> operation{nullptr, clebsch_operation_destroy};
-    std::vector<Operand> operands;
-    std::vector<Index> indices;
-    std::size_t spaces = 0, inputs = 0;
+    std::unique_ptr<clebsch_operation, void (*)(clebsch_operation*)> operation;
+    Signature signature;
 
     /// By dtype, GPU (-1: the processor) and whether sums have one order. Plans live as long as the process.
     std::map<std::tuple<int, int, bool>, clebsch_plan*> plans;
     std::shared_mutex mutex;
 
-    explicit Known(const std::string& text) {
+    explicit Known(const std::string& text) : operation(parsed(text), clebsch_operation_destroy), signature(operation.get()) {}
+
+    static clebsch_operation* parsed(const std::string& text) {
         clebsch_operation* handle = nullptr;
         check(clebsch_operation_parse(text.c_str(), &handle));
-        operation.reset(handle);
-        for (std::size_t i = 0; i < clebsch_operation_operand_count(handle); ++i) {
-            clebsch_operand_info info = CLEBSCH_OPERAND_INFO_DEFAULTS;
-            check(clebsch_operation_operand(handle, i, &info));
-            operands.push_back({info.name, info.segments, info.is_output != 0, info.row_size, info.space});
-            inputs += info.is_output == 0 ? 1 : 0;
-        }
-        for (std::size_t i = 0; i < clebsch_operation_index_count(handle); ++i) {
-            const char* name = nullptr;
-            int from = -1;
-            check(clebsch_operation_index(handle, i, &name, &from, nullptr, nullptr));
-            indices.push_back({name, from});
-        }
-        spaces = clebsch_operation_space_count(handle);
+        return handle;
     }
 
     const clebsch_plan* plan(int dtype, int gpu, bool deterministic) {
@@ -160,12 +74,20 @@ struct Known {
     }
 };
 
+/// Texts may have hundreds of kilobytes, and every call brings a copy: a hash that looks at their ends alone, so that finding one is little
+/// more than one comparison.
+struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const {
+        constexpr std::size_t seen = 256;
+        const std::hash<std::string_view> hash;
+        return hash(text.substr(0, seen)) ^ (3 * hash(text.substr(text.size() - std::min(seen, text.size())))) ^ text.size();
+    }
+};
+
 /// Operations stay for good: a process has few.
 Known& known(std::string_view text) {
-    struct Hash : std::hash<std::string_view> {
-        using is_transparent = void;
-    };
-    static std::unordered_map<std::string, std::unique_ptr<Known>, Hash, std::equal_to<>> operations;
+    static std::unordered_map<std::string, std::unique_ptr<Known>, TextHash, std::equal_to<>> operations;
     static std::shared_mutex mutex;
     {
         const std::shared_lock lock(mutex);
@@ -186,25 +108,20 @@ int dtype_of(const View& view, const std::string& name) {
     throw std::runtime_error(name + ": expected float32, float64, bfloat16 or float16, got another dtype");
 }
 
-/// The items of a list, which is then deleted. `take` receives each and owns what it holds.
+/// A list that this object owns.
+using OwnedList = std::unique_ptr<void, int (*)(List)>;
+
+/// The items of a list. `take` receives each and owns what it holds.
 template <class Take>
-void take_items(List list, Take&& take) {
+void take_items(const OwnedList& list, Take&& take) {
     const Functions& torch = functions();
     std::size_t size = 0;
-    check_torch(torch.list_size(list, &size), "list_size");
+    check_torch(torch.list_size(list.get(), &size), "list_size");
     for (std::size_t i = 0; i < size; ++i) {
         Value value = 0;
-        check_torch(torch.list_item(list, i, &value), "list_get_item");
+        check_torch(torch.list_item(list.get(), i, &value), "list_get_item");
         take(value);
     }
-    torch.list_delete(list);
-}
-
-Owned make_tensor(std::int64_t rows, std::int64_t size, std::int32_t dtype, Placement placement) {
-    const std::int64_t sizes[] = {rows, size}, strides[] = {size, 1};
-    Tensor tensor = nullptr;
-    check_torch(functions().tensor_make(2, sizes, strides, dtype, placement.device_type, placement.device_index, &tensor), "empty_strided");
-    return Owned(tensor);
 }
 
 void expect_count(const char* what, std::size_t expected, std::size_t got) {
@@ -214,7 +131,8 @@ void expect_count(const char* what, std::size_t expected, std::size_t got) {
 
 /// One call: checks tensors, fills what the C interface takes, launches.
 /// `tensors`: inputs, then indices.
-std::vector<Owned> run(Known& what, std::vector<Owned> tensors, const std::vector<std::int64_t>& rows) {
+std::vector<Owned> run(Known& known, std::vector<Owned> tensors, const std::vector<std::int64_t>& rows) {
+    const Signature& what = known.signature;
     const Functions& torch = functions();
     expect_count("tensors", what.inputs + what.indices.size(), tensors.size());
     expect_count("rows", what.spaces, rows.size());
@@ -225,7 +143,7 @@ std::vector<Owned> run(Known& what, std::vector<Owned> tensors, const std::vecto
     std::vector<clebsch_buffer> buffers(what.operands.size());
     std::vector<clebsch_index_buffer> index_buffers(what.indices.size());
     const View first = tensors.empty() ? View{} : view_of(tensors[0].get());
-    const auto first_input = std::ranges::find_if(what.operands, [](const Known::Operand& operand) { return !operand.is_output; });
+    const auto first_input = std::ranges::find_if(what.operands, [](const Signature::Operand& operand) { return !operand.is_output; });
     const std::string first_name = first_input == what.operands.end() ? "" : first_input->name;
     const std::int32_t number = what.inputs == 0 ? torch.float32() : first.dtype;
     const int dtype = what.inputs == 0 ? int{CLEBSCH_FLOAT32} : dtype_of(first, first_name);
@@ -233,7 +151,7 @@ std::vector<Owned> run(Known& what, std::vector<Owned> tensors, const std::vecto
     std::vector<Owned> outputs;
     std::size_t next = 0;
     for (std::size_t i = 0; i < what.operands.size(); ++i) {
-        const Known::Operand& operand = what.operands[i];
+        const Signature::Operand& operand = what.operands[i];
         const std::int64_t count = rows_of(operand.space), size = operand.row_size;
         if (operand.is_output) {
             outputs.push_back(make_tensor(count, size, number, first.placement));
@@ -272,11 +190,7 @@ std::vector<Owned> run(Known& what, std::vector<Owned> tensors, const std::vecto
     }
 
     const bool on_gpu = first.placement.device_type == torch.cuda();
-    const clebsch_plan* plan = what.plan(dtype, on_gpu ? first.placement.device_index : -1, on_gpu && torch.deterministic());
-    std::size_t bytes = 0;
-    check(clebsch_plan_workspace_size(plan, rows.data(), rows.size(), 0, &bytes));
-    const Owned workspace = make_tensor(1, static_cast<std::int64_t>(bytes) + 64, torch.uint8(), first.placement);
-    auto* const memory = static_cast<std::byte*>(view_of(workspace.get()).data);  // aligned by PyTorch; on a GPU to more than is needed
+    const clebsch_plan* plan = known.plan(dtype, on_gpu ? first.placement.device_index : -1, on_gpu && torch.deterministic());
     clebsch_call call = CLEBSCH_CALL_DEFAULTS;
     call.buffers = buffers.data();
     call.buffer_count = buffers.size();
@@ -284,16 +198,7 @@ std::vector<Owned> run(Known& what, std::vector<Owned> tensors, const std::vecto
     call.index_count = index_buffers.size();
     call.rows = rows.data();
     call.space_count = rows.size();
-    call.workspace = memory + (-std::bit_cast<std::uintptr_t>(memory) & 63);
-    call.workspace_bytes = bytes;
-    if (!on_gpu) {
-        check(clebsch_launch(plan, &call));
-        return outputs;
-    }
-    if (torch.current_cuda_stream == nullptr) throw std::runtime_error("clebsch::run: expected PyTorch with CUDA for tensors on a GPU");
-    void* stream = nullptr;
-    check_torch(torch.current_cuda_stream(first.placement.device_index, &stream), "get_current_cuda_stream");
-    check(clebsch_launch_on_stream(plan, &call, stream));
+    launch(plan, call, first.placement);
     return outputs;
 }
 
@@ -301,19 +206,24 @@ std::vector<Owned> run(Known& what, std::vector<Owned> tensors, const std::vecto
 void kernel(Value* stack, std::uint64_t, std::uint64_t) {
     const Functions& torch = functions();
     const std::unique_ptr<void, int (*)(Text)> text(as_handle(stack[0]), torch.text_delete);
+    const OwnedList given(as_handle(stack[1]), torch.list_delete), counts(as_handle(stack[2]), torch.list_delete);
     std::size_t size = 0;
     const char* data = nullptr;
     std::vector<Owned> tensors;
     std::vector<std::int64_t> rows;
-    take_items(as_handle(stack[1]), [&](Value value) { tensors.emplace_back(as_handle(value)); });
-    take_items(as_handle(stack[2]), [&](Value value) { rows.push_back(static_cast<std::int64_t>(value)); });
+    take_items(given, [&](Value value) { tensors.emplace_back(as_handle(value)); });
+    take_items(counts, [&](Value value) { rows.push_back(static_cast<std::int64_t>(value)); });
     check_torch(torch.text_size(text.get(), &size), "string_length");
     check_torch(torch.text_data(text.get(), &data), "string_c_str");
     std::vector<Owned> outputs = run(known({data, size}), std::move(tensors), rows);
-    List results = nullptr;
-    check_torch(torch.list_make(outputs.size(), &results), "new_list");
-    for (Owned& output : outputs) check_torch(torch.list_push(results, as_value(output.release())), "list_push_back");
-    stack[0] = as_value(results);
+    List made = nullptr;
+    check_torch(torch.list_make(outputs.size(), &made), "new_list");
+    OwnedList results(made, torch.list_delete);
+    for (Owned& output : outputs) {
+        const Value value = as_value(output.release());
+        check_torch(torch.list_push(results.get(), value), "list_push_back");
+    }
+    stack[0] = as_value(results.release());
 }
 
 /// Why the operator is not there; empty: it is.

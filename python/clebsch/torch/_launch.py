@@ -14,9 +14,11 @@ from .._library import ClebschError, UnsupportedError, call, call_handle, launch
 from .._threads import times_set
 from ..operation import DTYPES
 from ._known import Described
+from ._native import native
 
 _DTYPES = {torch.float32: "float32", torch.float64: "float64", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 _INDEX_TYPES = {torch.int32: 0, torch.int64: 1}
+_CPU = torch.device("cpu")
 _KEPT_WORKSPACE = 64 << 20  #: bytes: a workspace up to this size is kept for the next call
 
 # clebsch_buffer, clebsch_index_buffer and the workspace of clebsch_call, written in one go.
@@ -24,6 +26,9 @@ _put_buffer = Struct("=Qi4xqq").pack_into
 _put_index = Struct("=Qi4xq").pack_into
 _put_workspace = Struct("=QQ").pack_into
 assert (sizeof(lib.Buffer), sizeof(lib.IndexBuffer)) == (Struct("=Qi4xqq").size, Struct("=Qi4xq").size)
+
+
+call_native: Any = None if native is None else native.clebsch_torch_direct_call
 
 
 class NotPlainError(Exception):
@@ -95,6 +100,12 @@ class Prepared:
         if self.gpu is not None:
             _on_gpus.append(self)
         self.frames: list[Frame] = []
+        self.native = self._native_handle()
+        if native is not None and self.native is not None:
+            weakref.finalize(self, native.clebsch_torch_direct_destroy, self.native)
+        words = Struct(f"={len(operands) + len(indices) + len(what.spaces)}Q")
+        self.put_words, self.words_size = words.pack_into, words.size
+        self.words: list[tuple[Any, int]] = []  # memory and its address: used by one call at a time
         self.workspaces: dict[tuple[int, ...], int] = {}
         self.threads_set = times_set()
 
@@ -109,6 +120,31 @@ class Prepared:
             size=sizeof(lib.PlanOptions), dtype=self.number, device=device, deterministic=int(self.deterministic)
         )
         return call_handle("clebsch_plan_prepare", self.what.operation._handle, byref(options))
+
+    def _native_handle(self) -> int | None:
+        if native is None or not self.what.inputs:
+            return None
+        handle: int | None = native.clebsch_torch_direct(
+            self.handle, self.what.operation._handle, self.number, -1 if self.gpu is None else self.gpu
+        )
+        return handle
+
+    def direct(self, inputs: list[torch.Tensor], indices: list[torch.Tensor], rows: list[int]) -> list[torch.Tensor] | None:
+        """The call by libclebsch_torch.so, which looks at tensors faster than Python does. None: there is no such library, or
+        something is not as the plan wants it, and `__call__` knows what to do or say."""
+        if self.native is None or (len(inputs), len(indices), len(rows)) != self.counts or min(rows, default=0) < 0:
+            return None
+        like = inputs[0]
+        outputs = [like.new_empty((1 if space < 0 else rows[space], size)) for _, space, size in self.writes]
+        try:
+            memory, address = self.words.pop()
+        except IndexError:
+            memory = create_string_buffer(self.words_size)
+            address = addressof(memory)
+        self.put_words(memory, 0, *[tensor._cdata for tensor in (*inputs, *indices, *outputs)], *rows)
+        status = call_native(self.native, address)
+        self.words.append((memory, address))
+        return None if status else outputs
 
     def workspace_bytes(self, rows: tuple[int, ...]) -> int:
         if self.threads_set != times_set():
@@ -234,7 +270,7 @@ def prepared(what: Described, inputs: list[torch.Tensor], indices: list[torch.Te
         dtype, device = inputs[0].dtype, inputs[0].device
     else:
         dtype, device = torch.get_default_dtype(), indices[0].device if indices else torch.device("cpu")
-    key = (what, dtype, device, device.type == "cuda" and torch.are_deterministic_algorithms_enabled())
+    key = (what, dtype, device, device != _CPU and torch.are_deterministic_algorithms_enabled())
     plan = _plans.get(key)
     if plan is None:
         plan = _plans[key] = Prepared(*key)

@@ -5,18 +5,15 @@ What travels in a traced or exported graph is the operation's canonical text; he
 
 from __future__ import annotations
 
-import ctypes
 import inspect
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from .._library import library
 from ._known import Described, gradient_of, known, tangent_of
 from ._launch import NotPlainError, prepared
+from ._native import native
 
 
 def _run(text: str, tensors: list[torch.Tensor], rows: list[int]) -> list[torch.Tensor]:
@@ -25,19 +22,8 @@ def _run(text: str, tensors: list[torch.Tensor], rows: list[int]) -> list[torch.
     return prepared(what, inputs, indices)(inputs, indices, rows)
 
 
-def _registered_by_library() -> bool:
-    """Whether libclebsch_torch.so registered the operator: from PyTorch 2.10 on, and where it lies beside libclebsch.so or where
-    CLEBSCH_TORCH_LIBRARY says (empty: nowhere)."""
-    path = os.environ.get("CLEBSCH_TORCH_LIBRARY", str(Path(library._name).parent / "libclebsch_torch.so"))
-    if not path or not os.path.exists(path):
-        return False
-    trouble = ctypes.CDLL(path).clebsch_torch_trouble
-    trouble.argtypes, trouble.restype = [], ctypes.c_char_p
-    return trouble() is None
-
-
 #: Whether the operator runs without Python.
-NATIVE = _registered_by_library()
+NATIVE = native is not None
 if not NATIVE:
     torch.library.define("clebsch::run", "(str text, Tensor[] tensors, SymInt[] rows) -> Tensor[]")
     torch.library.impl("clebsch::run", ["cpu", "cuda"], _run)
@@ -88,32 +74,44 @@ torch.library.register_autograd("clebsch::run", _backward, setup_context=_rememb
 def run(text: str, inputs: list[torch.Tensor], indices: list[torch.Tensor], rows: list[int]) -> list[torch.Tensor]:
     """Runs the operation of a text: tensors and numbers of rows in the text's order. Under autocast in float32: sums over many
     products are what 16-bit numbers are worst at."""
-    if inputs and inputs[0].device.type in ("cpu", "cuda") and torch.is_autocast_enabled(inputs[0].device.type):
-        inputs = [tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor for tensor in inputs]
     if torch.compiler.is_compiling():
-        return call_operator(text, inputs, indices, rows)
+        return call_operator(text, _without_autocast(inputs), indices, rows)
+    if torch._C._is_any_autocast_enabled():
+        inputs = _without_autocast(inputs)
     if torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0:
         return list(Run.apply(text, tuple(rows), len(inputs), *inputs, *indices))
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
-        return list(EagerRun.apply(text, rows, len(inputs), *inputs, *indices))
+    if torch.is_grad_enabled():
+        for tensor in inputs:
+            if tensor.requires_grad:
+                return list(EagerRun.apply(text, rows, len(inputs), *inputs, *indices))
     return _call(text, inputs, indices, rows)
 
 
+def _without_autocast(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    if inputs and inputs[0].device.type in ("cpu", "cuda") and torch.is_autocast_enabled(inputs[0].device.type):
+        return [tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor for tensor in inputs]
+    return inputs
+
+
+_modes = torch._C._len_torch_dispatch_stack
 _PLAIN_TYPES = {torch.Tensor, torch.nn.Parameter}
 
 
 def _call(text: str, inputs: list[torch.Tensor], indices: list[torch.Tensor], rows: list[int]) -> list[torch.Tensor]:
     """The operator without derivatives. The dispatcher takes longer than everything else: it is asked where someone listens to it
     (tracers, profilers, modes) or where tensors are of a kind that it translates."""
-    if not (torch._C._len_torch_dispatch_stack() or torch._C._get_tracing_state() or torch.autograd._profiler_enabled()):
+    if not (_modes() or torch._C._get_tracing_state() or torch.autograd._profiler_enabled()):
         for tensor in inputs:
             if type(tensor) not in _PLAIN_TYPES or tensor.is_neg():
                 break
         else:
-            what = known(text)
-            if all(type(index) is torch.Tensor for index in indices) and (not inputs or inputs[0].is_cpu or inputs[0].is_cuda):
+            if all([type(index) is torch.Tensor for index in indices]) and (not inputs or inputs[0].is_cpu or inputs[0].is_cuda):
+                plan = prepared(known(text), inputs, indices)
+                found = plan.direct(inputs, indices, rows)
+                if found is not None:
+                    return found
                 try:
-                    return prepared(what, inputs, indices)(inputs, indices, rows)
+                    return plan(inputs, indices, rows)
                 except NotPlainError:
                     pass
     return call_operator(text, inputs, indices, rows)
@@ -177,18 +175,33 @@ class EagerRun(torch.autograd.Function):
         ctx: Any, text: str, rows: list[int], count: int, *tensors: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
         gradient = gradient_of(text, tuple([i for i, needed in enumerate(ctx.needs_input_grad[3 : 3 + count]) if needed]))
-        ctx.gradient, ctx.rows = gradient, rows
+        ctx.text, ctx.gradient, ctx.rows = text, gradient, rows
         ctx.save_for_backward(*(tensors[i] for i in gradient.inputs), *(tensors[count + i] for i in gradient.indices))
         return tuple(_call(text, list(tensors[:count]), list(tensors[count:]), rows))
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor) -> tuple[Any, ...]:  # type: ignore[override]
-        gradient, saved = ctx.gradient, ctx.saved_tensors
+        whole, saved = ctx.gradient, ctx.saved_tensors
+        count = len(whole.inputs)
+        gradient, inputs, indices = whole, saved[:count], saved[count:]
+        if len(whole.wanted) > 1:
+            asked = tuple([i for i in whole.wanted if _is_asked_for(ctx.next_functions[i][0])])
+            if asked and len(asked) < len(whole.wanted):
+                gradient = gradient_of(ctx.text, asked)
+                inputs = [saved[whole.inputs.index(i)] for i in gradient.inputs]
+                indices = [saved[count + whole.indices.index(i)] for i in gradient.indices]
         results: list[Any] = [None] * len(ctx.needs_input_grad)
-        count = len(gradient.inputs)
-        for i, result in zip(gradient.wanted, gradient(run, saved[:count], saved[count:], cotangents, ctx.rows), strict=True):
+        for i, result in zip(gradient.wanted, gradient(run, inputs, indices, cotangents, ctx.rows), strict=True):
             results[3 + i] = result
         return tuple(results)
+
+
+def _is_asked_for(node: Any) -> bool:
+    """Whether this backward pass goes on to a node. `needs_input_grad` says whether one could: forces need none of weights."""
+    try:
+        return bool(torch._C._will_engine_execute_node(node))
+    except RuntimeError:  # a leaf that torch.autograd.grad was asked for
+        return True
 
 
 # PyTorch asks for the signature in every call; making it takes longer than the call.

@@ -465,15 +465,17 @@ class Convolution(torch.nn.Module):
         self.operation = Operation(description)
 
     def forward(self, x: Tensor, edge_attr: Tensor, weight: Tensor | None, sender: Tensor, receiver: Tensor) -> Tensor:
-        tensors = {"x": x, "y": edge_attr, "sender": sender, "receiver": receiver}
+        arrays = [x, edge_attr]
         if self.weights != "none":
             if weight is None:
                 raise ClebschError("weight: expected one, the module has none inside")
-            tensors["weights"] = weight
-        for name in ("x", "sender"):
-            if not isinstance(tensors[name], Tensor) or tensors[name].dim() == 0:
-                raise _no_rows(name, tensors[name])
-        return self.operation.forward(rows={"node": x.shape[0], "edge": sender.shape[0]}, **tensors)
+            arrays.append(weight)
+        for i, tensor in enumerate((*arrays, sender, receiver)):
+            if not isinstance(tensor, Tensor) or tensor.dim() == 0:
+                raise _no_rows([name for name, _ in (*self.operation.inputs, *self.operation.indices)][i], tensor)
+        if self.weights == "shared" and arrays[2].dim() == 1:
+            arrays[2] = arrays[2][None]
+        return run(self.operation.text, arrays, [sender, receiver], [sender.shape[0], x.shape[0]])[0]
 
     def extra_repr(self) -> str:
         return f"{self.irreps_in} x {self.irreps_edge} -> {self.irreps_out}, {self.weight_numel} weights"
