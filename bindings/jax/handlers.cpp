@@ -80,10 +80,12 @@ Attributes attributes_of(const xla_ffi_call_frame& frame, int device) {
             const auto& text = *static_cast<const xla_ffi_span*>(value);
             if (name == "hash") result.request.hash = {text.data, text.size};
             if (name == "text") result.request.text = {text.data, text.size};
-        } else if (type == xla_ffi_attribute_scalar && name == "dtype") {
+        } else if (type == xla_ffi_attribute_scalar) {
             const auto& number = *static_cast<const xla_ffi_scalar*>(value);
-            if (number.dtype != xla_ffi_s64) defect("attribute dtype is not an int64");
-            result.request.dtype = static_cast<int>(*static_cast<const std::int64_t*>(number.value));
+            if (number.dtype != xla_ffi_s64) defect("attribute " + std::string(name) + " is not an int64");
+            const std::int64_t given = *static_cast<const std::int64_t*>(number.value);
+            if (name == "dtype") result.request.dtype = static_cast<int>(given);
+            if (name == "deterministic") result.request.deterministic = given != 0;
         } else if (type == xla_ffi_attribute_array && name == "rows") {
             const auto& numbers = *static_cast<const xla_ffi_array*>(value);
             if (numbers.dtype != xla_ffi_s64) defect("attribute rows is not of int64");
@@ -252,10 +254,11 @@ CLEBSCH_API xla_ffi_error* clebsch_jax_gpu_execute(xla_ffi_call_frame* frame) {
 }
 
 /// Bytes of the workspace that a call on GPU `device` with these rows per space has as its last result: asked while JAX compiles.
-CLEBSCH_API clebsch_status clebsch_jax_gpu_workspace_size(const char* hash, const char* text, int dtype, int device, const int64_t* rows,
-                                                          size_t space_count, size_t* bytes, char* message, size_t message_size) {
+CLEBSCH_API clebsch_status clebsch_jax_gpu_workspace_size(const char* hash, const char* text, int dtype, int device, int deterministic,
+                                                          const int64_t* rows, size_t space_count, size_t* bytes, char* message,
+                                                          size_t message_size) {
     try {
-        const clebsch_jax::Prepared& what = clebsch_jax::prepared({hash, text, dtype, device});
+        const clebsch_jax::Prepared& what = clebsch_jax::prepared({hash, text, dtype, device, deterministic != 0});
         *bytes = what.workspace_bytes({rows, rows + space_count});
         return CLEBSCH_OK;
     } catch (const clebsch_jax::Failure& failure) {

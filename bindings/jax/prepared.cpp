@@ -12,13 +12,14 @@ namespace {
 struct Key {
     std::array<char, 32> hash;
     int dtype, device;
+    bool deterministic;
     bool operator==(const Key&) const = default;
 };
 struct HashOfKey {
     std::size_t operator()(const Key& key) const {
         std::size_t digits = 0;
         std::memcpy(&digits, key.hash.data(), sizeof digits);
-        return digits * 31 + static_cast<std::size_t>(key.dtype * 1024 + key.device);
+        return digits * 31 + static_cast<std::size_t>((key.dtype * 1024 + key.device) * 2 + (key.deterministic ? 1 : 0));
     }
 };
 
@@ -66,6 +67,7 @@ std::unique_ptr<Prepared> prepare(const Request& request) {
     clebsch_plan_options options = CLEBSCH_PLAN_OPTIONS_DEFAULTS;
     options.dtype = request.dtype;
     options.device = device.c_str();
+    options.deterministic = request.deterministic && request.device != host ? 1 : 0;
     check(clebsch_plan_prepare(handle, &options, &result->plan));
     return result;
 }
@@ -83,7 +85,7 @@ std::size_t Prepared::workspace_bytes(const std::vector<std::int64_t>& rows) con
 }
 
 const Prepared& prepared(const Request& request) {
-    Key key{{}, request.dtype, request.device};
+    Key key{{}, request.dtype, request.device, request.deterministic};
     if (request.hash.size() != key.hash.size())
         throw Failure(CLEBSCH_INTERNAL_ERROR, "the operation's hash has " + std::to_string(request.hash.size()) + " digits, expected 32");
     std::memcpy(key.hash.data(), request.hash.data(), key.hash.size());

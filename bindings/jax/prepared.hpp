@@ -26,7 +26,8 @@ struct Request {
     std::string_view hash;  ///< 32 hexadecimal digits
     std::string_view text;
     int dtype = CLEBSCH_FLOAT32;
-    int device = host;  ///< or the ordinal of a GPU
+    int device = host;           ///< or the ordinal of a GPU
+    bool deterministic = false;  ///< on a GPU: every sum in one order; on the processor that is always so
 };
 
 struct Prepared {
@@ -48,7 +49,7 @@ struct Prepared {
     [[nodiscard]] std::size_t workspace_bytes(const std::vector<std::int64_t>& rows) const;
 };
 
-/// Finds it by hash, dtype and device; prepares it where it is new. Any thread.
+/// Finds it by all but the text; prepares it where it is new. Any thread.
 const Prepared& prepared(const Request& request);
 
 }  // namespace clebsch_jax

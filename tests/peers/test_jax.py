@@ -24,6 +24,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from clebsch._derivatives import described
+from clebsch.jax._primitive import spoiled_unless_sorted
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jax.test_util import check_grads
@@ -302,6 +304,28 @@ def test_padding_is_left_out(sentinel: int, dtype: Any) -> None:
     near(gradient[:-7], jax.grad(lambda y: graph(graph.x, y, graph.weights).sum())(graph.y))
 
 
+def test_padded_graphs_as_jraph_makes_them() -> None:
+    """Graphs side by side, padded to fixed numbers of nodes and edges: padding edges join padding nodes."""
+    graph = Graph()
+    nodes, edges = 16, 64
+    x = np.concatenate([graph.x, np.zeros((nodes - graph.nodes, graph.x.shape[1]))])
+    y, weights = (np.concatenate([array, np.zeros((edges - graph.edges, array.shape[1]))]) for array in (graph.y, graph.weights))
+    to_padding = np.full(edges - graph.edges, graph.nodes)  # jraph: the first padding node
+    inside = np.arange(edges) < graph.edges
+
+    @jax.jit
+    def convolution(x: Any, y: Any, weights: Any, sender: Any, receiver: Any, inside: Any) -> Any:
+        skipped = jnp.where(inside, receiver, -1)
+        return graph.convolution(x, y, weights, sender, skipped)
+
+    sender, receiver = (np.concatenate([index, to_padding]) for index in (graph.sender, graph.receiver))
+    found = convolution(x, y, weights, sender, receiver, inside)
+    near(found[: graph.nodes], graph.numpy())
+    assert not np.asarray(found[graph.nodes :]).any()
+    # Left in, padding edges are computed for nothing, into padding nodes: the same result at the nodes that are real.
+    near(graph.convolution(x, y, weights, sender, receiver)[: graph.nodes], graph.numpy())
+
+
 def test_donated_arrays() -> None:
     linear = cj.Linear("8x0e+4x1o", "8x0e+4x1o")
     x, weights = normal(1, 50, 20), normal(2, linear.weight_numel)
@@ -379,6 +403,61 @@ def test_functions_are_values() -> None:
         assert other == graph.convolution
         assert hash(other) == hash(graph.convolution)
         near(other(*graph.floats, graph.sender, graph.receiver), graph.numpy())
+
+
+# Sums in a fixed order
+# -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_choice_of_an_order_goes_to_every_derivative() -> None:
+    graph, other = Graph(deterministic=True), Graph()
+    assert graph.convolution != other.convolution
+    near(graph(*graph.floats), graph.numpy())
+    text = str(jax.make_jaxpr(jax.hessian(lambda x: (graph(x, graph.y, graph.weights) ** 2).sum()))(graph.x))
+    assert text.count("deterministic=True") == text.count("clebsch[") >= 3
+    batched = jax.vmap(cj.Linear("2x0e", "2x0e", deterministic=True), in_axes=(None, 0))
+    assert "deterministic=True" in str(jax.make_jaxpr(batched)(jnp.ones((3, 2)), jnp.ones((4, 4))))
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("", False),
+        ("--xla_gpu_deterministic_ops=true", True),
+        ("--xla_cpu_fast_math=false --xla_gpu_exclude_nondeterministic_ops", True),
+        ("--xla_gpu_deterministic_ops=true --xla_gpu_deterministic_ops=false", False),
+    ],
+)
+def test_order_of_sums_follows_xla(flags: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    assert cj.Linear("2x0e", "2x0e").deterministic is expected
+    assert cj.Linear("2x0e", "2x0e", deterministic=not expected).deterministic is not expected
+
+
+@pytest.mark.parametrize(
+    ("receiver", "falls"),
+    [
+        ([0, 0, 1, 4, 4], False),
+        ([0, -1, 1, 99, 4], False),
+        ([1, 2, 3, -1, -1], False),
+        ([0, 2, 1, 4, 4], True),
+        ([0, 0, 1, 4, 0], True),
+        ([], False),
+        ([3], False),
+    ],
+)
+def test_what_a_gpu_makes_of_receivers_that_do_not_ascend(receiver: list[int], falls: bool) -> None:
+    """NaN in every row and block; what the lowering for GPUs adds, run here by itself."""
+    what = described(cj.Convolution("2x0e+2x1o", "0e+1o", "0e+1o", weights="none").description.text)
+    out = normal(1, 5, what.output_shapes[0][1])
+    indices = [np.zeros(len(receiver), np.int32), np.array(receiver, np.int32)]
+    rows = [{"node": 5, "edge": len(receiver)}[space] for space in what.spaces]
+    (found,) = jax.jit(lambda out, *indices: spoiled_unless_sorted([out], indices, what, rows))(out, *indices)
+    blocks = clebsch.Irreps(what.operation.outputs[0].segments).slices()
+    assert len(blocks) > 2
+    spoiled = np.isnan(np.asarray(found))
+    assert all(spoiled[:, block].any(axis=1).all() == falls for block in blocks)
+    np.testing.assert_array_equal(np.asarray(found)[~spoiled], out[~spoiled])
 
 
 # What is refused, while tracing

@@ -1,4 +1,5 @@
-"""What clebsch.jax promises of a GPU alone: calls that do not wait, and calls recorded into CUDA graphs by XLA."""
+"""What clebsch.jax promises of a GPU alone: calls that do not wait, are recorded into CUDA graphs by XLA, have sums in a fixed
+order if asked, and show receivers that do not ascend."""
 
 from __future__ import annotations
 
@@ -66,3 +67,53 @@ def test_a_call_does_not_wait() -> None:
         last.block_until_ready()
         ended = time.perf_counter() - begin
     assert returned < 0.7 * ended
+
+
+class Graph:
+    """A convolution with many edges per node, and its arrays."""
+
+    def __init__(self, nodes: int = 300, edges: int = 20_000, **options: bool) -> None:
+        rng = np.random.default_rng(0)
+        self.convolution = cj.Convolution("32x0e+32x1o", "0e+1o+2e", "0e+1o", **options)
+        sizes = ((nodes, 128), (edges, 9), (edges, self.convolution.weight_numel))
+        self.floats = tuple(jnp.asarray(rng.normal(size=size), jnp.float32) for size in sizes)
+        self.sender, self.receiver = rng.integers(0, nodes, edges), np.sort(rng.integers(0, nodes, edges))
+
+
+def test_sums_in_a_fixed_order() -> None:
+    """Two runs of value and gradients give the same bits, and what the default order gives up to rounding."""
+    graph, usual = Graph(deterministic=True), Graph(deterministic=False)
+
+    def derived(convolution: cj.Convolution) -> object:
+        indices = graph.sender, graph.receiver
+        return jax.jit(jax.value_and_grad(lambda *floats: (convolution(*floats, *indices) ** 2).mean(), argnums=(0, 1, 2)))
+
+    step, other = derived(graph.convolution), derived(usual.convolution)
+    first, expected = jax.tree.leaves(step(*graph.floats)), jax.tree.leaves(other(*graph.floats))
+    for _ in range(5):
+        for again, once in zip(jax.tree.leaves(step(*graph.floats)), first, strict=True):
+            np.testing.assert_array_equal(np.asarray(again), np.asarray(once))
+    for found, close in zip(first, expected, strict=True):
+        np.testing.assert_allclose(np.asarray(found), np.asarray(close), rtol=1e-4, atol=1e-5 * float(jnp.abs(close).max()))
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_receivers_that_do_not_ascend_are_not_silent(deterministic: bool) -> None:
+    graph = Graph(deterministic=deterministic)
+    convolution = jax.jit(graph.convolution)
+    good = np.asarray(convolution(*graph.floats, graph.sender, graph.receiver))
+    assert np.isfinite(good).all()
+    padded = np.where(np.arange(len(graph.receiver)) % 7 == 0, -1, graph.receiver)
+    assert np.isfinite(np.asarray(convolution(*graph.floats, graph.sender, padded))).all()
+    swapped = graph.receiver.copy()
+    swapped[[1, -2]] = swapped[[-2, 1]]
+    bad = np.asarray(convolution(*graph.floats, graph.sender, swapped))
+    assert np.isnan(bad).any(axis=1).all()
+    gradient = jax.jit(jax.grad(lambda *arrays: graph.convolution(*arrays).sum(), argnums=(0, 1, 2)))
+    assert all(np.isnan(np.asarray(part)).any() for part in gradient(*graph.floats, graph.sender, swapped))
+    np.testing.assert_allclose(np.asarray(convolution(*graph.floats, graph.sender, graph.receiver)), good, rtol=1e-4, atol=1e-4)
+    unsorted = cj.Convolution("32x0e+32x1o", "0e+1o+2e", "0e+1o", sorted=False, deterministic=deterministic)
+    order = np.random.default_rng(1).permutation(len(graph.sender))
+    x, y, weights = graph.floats
+    shuffled = jax.jit(unsorted)(x, y[order], weights[order], graph.sender[order], graph.receiver[order])
+    np.testing.assert_allclose(np.asarray(shuffled), good, rtol=1e-4, atol=1e-4)

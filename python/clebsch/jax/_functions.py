@@ -1,4 +1,8 @@
-"""Operations as functions of arrays, under the names and with the arguments of clebsch.torch; weights are arguments of the call."""
+"""Operations as functions of arrays, under the names and with the arguments of clebsch.torch; weights are arguments of the call.
+
+`deterministic` of any of them: on a GPU every sum has one order, in derivatives too, so that two calls give the same bits;
+None: what XLA_FLAGS says (`--xla_gpu_deterministic_ops`). On the processor that is always so.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +20,25 @@ from ..irreps import Irreps
 from ..operation import Operation as Description
 from ..operation import build
 from ._arrays import Taken, on_rows
-from ._primitive import run
+from ._primitive import run, xla_is_deterministic
 
 
 class _Function:
     """A description to call. Immutable; equal where the descriptions are, so that it may be a static argument of jax.jit."""
 
-    def _adopt(self, description: Description) -> None:
+    def _adopt(self, description: Description, deterministic: bool | None) -> None:
         self.description = description
+        self.deterministic = xla_is_deterministic() if deterministic is None else deterministic
         self._described = described(description.text)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._described is other._described  # type: ignore[attr-defined]
+        return type(self) is type(other) and self._value() == other._value()  # type: ignore[attr-defined]
 
     def __hash__(self) -> int:
-        return hash((type(self), self.description.text))
+        return hash((type(self), self._value()))
+
+    def _value(self) -> tuple[str, bool]:
+        return self.description.text, self.deterministic
 
     def __repr__(self) -> str:
         operands = ", ".join(f"{operand.name}: {operand.segments}" for operand in self.description.inputs)
@@ -46,8 +54,8 @@ class Operation(_Function):
     that are no row of their target, such as -1, leave the row out.
     """
 
-    def __init__(self, operation: Description | str) -> None:
-        self._adopt(Description(operation) if isinstance(operation, str) else operation)
+    def __init__(self, operation: Description | str, deterministic: bool | None = None) -> None:
+        self._adopt(Description(operation) if isinstance(operation, str) else operation, deterministic)
 
     def __call__(self, /, rows: Mapping[str, Any] | None = None, **arrays: Any) -> Any:
         what, description = self._described, self.description
@@ -84,7 +92,7 @@ class Operation(_Function):
         for space in what.spaces:
             if space not in sizes:
                 raise ClebschError(f"rows: the number of rows of space {space!r} follows from no input; give rows={{{space!r}: n}}")
-        results = run(what, inputs, indices, [sizes[space] for space in what.spaces])
+        results = run(what, inputs, indices, [sizes[space] for space in what.spaces], self.deterministic)
         named = {
             operand.name: taken.result(array, operand.segments, operand.layout)
             for operand, array in zip(description.outputs, results, strict=True)
@@ -111,7 +119,7 @@ class _OnRows(_Function):
                 shared.append(array.reshape(1, operand.row_size))
         rows_first, shared_next = iter(flat), iter(shared)
         inputs = [next(shared_next) if operand.space is None else next(rows_first) for operand, _ in given]
-        (out,) = run(self._described, inputs, [], [math.prod(leading)] * len(self.description.spaces))
+        (out,) = run(self._described, inputs, [], [math.prod(leading)] * len(self.description.spaces), self.deterministic)
         result = self.description.outputs[0]
         return taken.result(out.reshape(*leading, result.row_size), result.segments, result.layout)
 
@@ -137,6 +145,7 @@ class TensorProduct(_OnRows):
         shared_weights: bool = True,
         signs: str = "e3nn-0.5",
         layout: str = "mul_ir",
+        deterministic: bool | None = None,
     ) -> None:
         self.irreps_in1, self.irreps_in2, self.irreps_out = _irreps(irreps_in1), _irreps(irreps_in2), _irreps(irreps_out)
         self._adopt(
@@ -151,7 +160,8 @@ class TensorProduct(_OnRows):
                 shared_weights,
                 signs=signs,
                 **_all_layouts(layout, "x", "y"),
-            )
+            ),
+            deterministic,
         )
         self.weight_numel = input_sizes(self.description).get("weights", 0)
 
@@ -180,6 +190,7 @@ class _Unweighted(_OnRows):
         irrep_normalization: str = "component",
         signs: str = "e3nn-0.5",
         layout: str = "mul_ir",
+        deterministic: bool | None = None,
     ) -> None:
         self.irreps_in1, self.irreps_in2 = _irreps(irreps_in1), _irreps(irreps_in2)
         self._adopt(
@@ -191,7 +202,8 @@ class _Unweighted(_OnRows):
                 irrep_normalization=irrep_normalization,
                 signs=signs,
                 **_all_layouts(layout, "x", "y"),
-            )
+            ),
+            deterministic,
         )
         self.irreps_out = Irreps(self.description.outputs[0].segments)
 
@@ -224,6 +236,7 @@ class Linear(_OnRows):
         biases: bool = False,
         path_normalization: str = "element",
         layout: str = "mul_ir",
+        deterministic: bool | None = None,
     ) -> None:
         self.irreps_in, self.irreps_out = _irreps(irreps_in), _irreps(irreps_out)
         options = {} if instructions is None else {"instructions": "; ".join(f"{i},{j}" for i, j in instructions)}
@@ -237,7 +250,8 @@ class Linear(_OnRows):
                 weights="shared" if shared_weights else "per_row",
                 **_all_layouts(layout, "x"),
                 **options,
-            )
+            ),
+            deterministic,
         )
         sizes = input_sizes(self.description)
         self.weight_numel, self.bias_numel = sizes.get("weights", 0), sizes.get("bias", 0)
@@ -249,12 +263,16 @@ class Linear(_OnRows):
 class SphericalHarmonics(_OnRows):
     """e3nn's `o3.SphericalHarmonics` of vectors (..., 3); the gradient at a vector of length zero is 0."""
 
-    def __init__(self, irreps_out: Any, normalize: bool, normalization: str = "component") -> None:
+    def __init__(
+        self, irreps_out: Any, normalize: bool, normalization: str = "component", deterministic: bool | None = None
+    ) -> None:
         degrees = [irreps_out] if isinstance(irreps_out, int) else irreps_out
         if not hasattr(degrees, "lmax") and not isinstance(degrees, str) and all(isinstance(degree, int) for degree in degrees):
             degrees = [(1, (degree, (-1) ** degree)) for degree in degrees]
         self.irreps_out = _irreps(degrees)
-        self._adopt(build("spherical_harmonics", irreps=self.irreps_out, normalize=normalize, normalization=normalization))
+        self._adopt(
+            build("spherical_harmonics", irreps=self.irreps_out, normalize=normalize, normalization=normalization), deterministic
+        )
 
     def __call__(self, vectors: Any) -> Any:
         return self._run({self.description.inputs[0].name: vectors})
@@ -286,6 +304,7 @@ class Convolution(_Function):
         sorted: bool = True,  # noqa: A002 - the builder's name
         signs: str = "e3nn-0.5",
         layout: str = "mul_ir",
+        deterministic: bool | None = None,
     ) -> None:
         self.irreps_in, self.irreps_edge = _irreps(irreps_in), _irreps(irreps_edge)
         self._adopt(
@@ -301,11 +320,12 @@ class Convolution(_Function):
                 sorted=sorted,
                 signs=signs,
                 **_all_layouts(layout, "x", "y"),
-            )
+            ),
+            deterministic,
         )
         self.irreps_out = Irreps(self.description.outputs[0].segments)
         self.weight_numel = input_sizes(self.description).get("weights", 0)
-        self._operation = Operation(self.description)
+        self._operation = Operation(self.description, self.deterministic)
 
     def __call__(self, x: Any, edge_attr: Any, weights: Any, sender: Any, receiver: Any) -> Any:
         arrays = {"x": x, "y": edge_attr, "sender": sender, "receiver": receiver}
@@ -324,13 +344,22 @@ class SymmetricContraction(_Function):
     """
 
     def __init__(
-        self, irreps_in: Any, irreps_out: Any, correlation: int = 3, bases: str | None = None, layout: str = "mul_ir"
+        self,
+        irreps_in: Any,
+        irreps_out: Any,
+        correlation: int = 3,
+        bases: str | None = None,
+        layout: str = "mul_ir",
+        deterministic: bool | None = None,
     ) -> None:
         self.irreps_in, self.irreps_out = _irreps(irreps_in), _irreps(irreps_out)
         basis: dict[str, Any] = {"correlation": correlation} if bases is None else {"bases": bases}
-        self._adopt(build("symmetric_contraction", in_=self.irreps_in, out=self.irreps_out, **_all_layouts(layout, "x"), **basis))
+        self._adopt(
+            build("symmetric_contraction", in_=self.irreps_in, out=self.irreps_out, **_all_layouts(layout, "x"), **basis),
+            deterministic,
+        )
         self.weight_numel = input_sizes(self.description)["weights"]
-        self._operation = Operation(self.description)
+        self._operation = Operation(self.description, self.deterministic)
 
     def __call__(self, x: Any, species: Any, weights: Any) -> Any:
         return self._operation(x=x, species=species, weights=weights)

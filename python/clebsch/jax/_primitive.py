@@ -1,4 +1,5 @@
-"""One JAX primitive for every operation: parameters are a description and numbers of rows, arrays the inputs, then the indices.
+"""One JAX primitive for every operation: parameters are a description, numbers of rows and whether sums on a GPU have one order;
+arrays are the inputs, then the indices.
 
 Its derivative along inputs and its transpose are the same primitive with another description, so any order and any mix of forward
 and reverse mode works. XLA calls the handlers of libclebsch_jax.so: nothing of Python runs when a compiled function does.
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
+import re
 from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t
 from pathlib import Path
@@ -22,6 +25,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from .._derivatives import Described, gradient_of, tangent_of
 from .._library import ClebschError, _library_path
+from ..irreps import Irreps
 from ..operation import DTYPES
 
 _TARGET = "clebsch_run"
@@ -41,7 +45,7 @@ def _load() -> ctypes.CDLL:
         jax.ffi.register_ffi_target(_TARGET, capsules, platform=platform)
     library.clebsch_jax_gpu_workspace_size.restype = c_int
     library.clebsch_jax_gpu_workspace_size.argtypes = [
-        *(c_char_p, c_char_p, c_int, c_int, POINTER(c_int64), c_size_t),
+        *(c_char_p, c_char_p, c_int, c_int, c_int, POINTER(c_int64), c_size_t),
         *(POINTER(c_size_t), c_char_p, c_size_t),
     ]
     return library
@@ -53,16 +57,25 @@ run_p = Primitive("clebsch")
 run_p.multiple_results = True
 
 
-def run(what: Described, inputs: Sequence[Any], indices: Sequence[Any], rows: Sequence[Any]) -> list[jax.Array]:
-    """Runs an operation: arrays and numbers of rows in the description's order."""
-    return run_p.bind(*_alike([*inputs, *indices]), operation=what, rows=tuple(rows))
+def run(
+    what: Described, inputs: Sequence[Any], indices: Sequence[Any], rows: Sequence[Any], deterministic: bool
+) -> list[jax.Array]:
+    """Runs an operation: arrays and numbers of rows in the description's order. So do its derivatives."""
+    return run_p.bind(*_alike([*inputs, *indices]), operation=what, rows=tuple(rows), deterministic=deterministic)
+
+
+def xla_is_deterministic() -> bool:
+    """Whether XLA_FLAGS asks for results on a GPU that have the same bits every time."""
+    names = "xla_gpu_deterministic_ops|xla_gpu_exclude_nondeterministic_ops"
+    given = dict(re.findall(rf"--({names})(?:=(\S+))?", os.environ.get("XLA_FLAGS", "")))
+    return any(value.lower() in ("", "1", "true") for value in given.values())
 
 
 # Shapes, and what is refused
 # -----------------------------------------------------------------------------------------------------------------------------
 
 
-def _shapes(*arrays: Any, operation: Described, rows: tuple[Any, ...]) -> list[Any]:
+def _shapes(*arrays: Any, operation: Described, rows: tuple[Any, ...], deterministic: bool) -> list[Any]:
     """Checks what a call gets and says what it gives, while JAX traces."""
     count = len(operation.inputs)
     inputs, indices = arrays[:count], arrays[count:]
@@ -129,9 +142,9 @@ def _make_varying(array: Any, axes: tuple[str, ...]) -> Any:
 run_p.def_abstract_eval(_shapes)
 
 
-@functools.partial(jax.jit, static_argnames=("operation", "rows"))
-def _compiled(*arrays: Any, operation: Described, rows: tuple[int, ...]) -> list[jax.Array]:
-    return run_p.bind(*arrays, operation=operation, rows=rows)
+@functools.partial(jax.jit, static_argnames=("operation", "rows", "deterministic"))
+def _compiled(*arrays: Any, operation: Described, rows: tuple[int, ...], deterministic: bool) -> list[jax.Array]:
+    return run_p.bind(*arrays, operation=operation, rows=rows, deterministic=deterministic)
 
 
 run_p.def_impl(_compiled)
@@ -147,25 +160,54 @@ def _attributes(ctx: Any, operation: Described, rows: tuple[Any, ...]) -> dict[s
     return {"hash": operation.operation.hash, "text": operation.operation.text, "dtype": np.int64(DTYPES[dtype]), **shape}
 
 
-def _on_host(ctx: Any, *arrays: Any, operation: Described, rows: tuple[Any, ...]) -> Any:
+def _on_host(ctx: Any, *arrays: Any, operation: Described, rows: tuple[Any, ...], deterministic: bool) -> Any:
+    # There sums always have one order.
     return jax.ffi.ffi_lowering(_TARGET)(ctx, *arrays, **_attributes(ctx, operation, rows))
 
 
-def _on_gpu(ctx: Any, *arrays: Any, operation: Described, rows: tuple[Any, ...]) -> Any:
-    attributes = _attributes(ctx, operation, rows)
+def _on_gpu(ctx: Any, *arrays: Any, operation: Described, rows: tuple[Any, ...], deterministic: bool) -> Any:
+    attributes = {**_attributes(ctx, operation, rows), "deterministic": np.int64(deterministic)}
     if not all(isinstance(number, int) for number in rows):
         raise ClebschError(f"rows: expected numbers on a GPU, whose workspace is planned when JAX compiles, got {rows}")
     numbers = (c_int64 * len(rows))(*rows)
     size, message = c_size_t(), ctypes.create_string_buffer(4096)
     failed = _library.clebsch_jax_gpu_workspace_size(
-        *(operation.operation.hash.encode(), operation.operation.text.encode(), int(attributes["dtype"]), 0, numbers, len(rows)),
-        *(byref(size), message, len(message)),
+        *(operation.operation.hash.encode(), operation.operation.text.encode(), int(attributes["dtype"]), 0, int(deterministic)),
+        *(numbers, len(rows), byref(size), message, len(message)),
     )
     if failed:
         raise ClebschError(message.value.decode("utf-8", "replace"))
     workspace = jax.core.ShapedArray((size.value,), np.uint8)
     wider = ctx.replace(avals_out=[*ctx.avals_out, workspace])
-    return jax.ffi.ffi_lowering(_TARGET)(wider, *arrays, **attributes)[:-1]
+    results = jax.ffi.ffi_lowering(_TARGET)(wider, *arrays, **attributes)[:-1]
+    if not any(index.sorted for index in operation.operation.indices):
+        return results
+
+    count = len(results)
+    plain = [jax.core.ShapedArray(aval.shape, aval.dtype) for aval in (*ctx.avals_out, *ctx.avals_in[len(operation.inputs) :])]
+    shown = mlir.lower_fun(lambda *both: spoiled_unless_sorted(both[:count], both[count:], operation, rows), multiple_results=True)
+    return shown(ctx.replace(avals_in=plain, avals_out=plain[:count]), *results, *arrays[len(operation.inputs) :])
+
+
+def spoiled_unless_sorted(results: Sequence[Any], indices: Sequence[Any], operation: Described, rows: Sequence[int]) -> list[Any]:
+    """The results of a call; with NaN in every row and block of irreps if an index declared as sorted has an entry below the
+    one before it (entries that are no row aside). Kernels on a GPU cannot raise, and nothing may wait for them to tell."""
+    falls = jnp.zeros((), bool)
+    for array, index, (_, target) in zip(indices, operation.operation.indices, operation.index_spaces, strict=True):
+        if index.sorted:
+            inside = (array >= 0) & (array < rows[target])
+            falls |= jnp.any(inside[1:] & inside[:-1] & (array[1:] < array[:-1]))
+    spoiled = []
+    for result, operand in zip(results, operation.operation.outputs, strict=True):
+        blocks = np.array(
+            [0]
+            if "(" in operand.segments
+            else [piece.start for piece in Irreps(operand.segments).slices() if piece.stop > piece.start]
+        )
+        count = result.shape[0]
+        places = jnp.arange(count) + jnp.where(falls, 0, count)  # past the end: nothing is written
+        spoiled.append(result.at[places[:, None], blocks].set(jnp.nan, mode="drop", unique_indices=True))
+    return spoiled
 
 
 mlir.register_lowering(run_p, _on_host, platform="cpu")
@@ -175,21 +217,26 @@ mlir.register_lowering(run_p, _on_gpu, platform="cuda")
 # -----------------------------------------------------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operation: Described, rows: tuple[Any, ...]) -> Any:
-    outputs = run_p.bind(*primals, operation=operation, rows=rows)
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, operation: Described, rows: tuple[Any, ...], deterministic: bool
+) -> Any:
+    outputs = run_p.bind(*primals, operation=operation, rows=rows, deterministic=deterministic)
     count = len(operation.inputs)
     wanted = tuple(i for i in range(count) if not isinstance(tangents[i], ad.Zero))
     results: list[Any] = [ad.Zero(jax.typeof(output).to_tangent_aval()) for output in outputs]
     if wanted:
         tangent = tangent_of(operation, wanted)
         inputs = [*(primals[i] for i in tangent.inputs), *(tangents[wanted[i]] for i in tangent.given)]
-        found = run(tangent.described, inputs, [primals[count + i] for i in tangent.indices], [rows[i] for i in tangent.spaces])
+        indices, sizes = [primals[count + i] for i in tangent.indices], [rows[i] for i in tangent.spaces]
+        found = run(tangent.described, inputs, indices, sizes, deterministic)
         for i, result in zip(tangent.outputs, found, strict=True):
             results[i] = result
     return outputs, results
 
 
-def _transpose(cotangents: Sequence[Any], *arrays: Any, operation: Described, rows: tuple[Any, ...]) -> list[Any]:
+def _transpose(
+    cotangents: Sequence[Any], *arrays: Any, operation: Described, rows: tuple[Any, ...], deterministic: bool
+) -> list[Any]:
     """Of a call that is linear in the inputs that are not known: the gradient of what is known and the cotangents."""
     count = len(operation.inputs)
     wanted = tuple(i for i in range(count) if ad.is_undefined_primal(arrays[i]))
@@ -199,7 +246,8 @@ def _transpose(cotangents: Sequence[Any], *arrays: Any, operation: Described, ro
         raise ClebschError(f"{', '.join(unknown)}: the operation is not linear in it, so it has no transpose there")
     given = [ad.instantiate_zeros(cotangents[i]) for i in gradient.given]
     inputs = [*(arrays[i] for i in gradient.inputs), *given]
-    found = run(gradient.described, inputs, [arrays[count + i] for i in gradient.indices], [rows[i] for i in gradient.spaces])
+    indices, sizes = [arrays[count + i] for i in gradient.indices], [rows[i] for i in gradient.spaces]
+    found = run(gradient.described, inputs, indices, sizes, deterministic)
     results: list[Any] = [None] * len(arrays)
     for i, result in zip(wanted, found, strict=True):
         results[i] = result
@@ -213,7 +261,9 @@ ad.primitive_transposes[run_p] = _transpose
 # -----------------------------------------------------------------------------------------------------------------------------
 
 
-def _batched(arrays: Sequence[Any], dims: Sequence[int | None], *, operation: Described, rows: tuple[Any, ...]) -> Any:
+def _batched(
+    arrays: Sequence[Any], dims: Sequence[int | None], *, operation: Described, rows: tuple[Any, ...], deterministic: bool
+) -> Any:
     """The batch as further rows; one by one where an array of one row is batched or summed into. The batch comes first."""
     count = len(operation.inputs)
     size = next(array.shape[dim] for array, dim in zip(arrays, dims, strict=True) if dim is not None)
@@ -225,7 +275,7 @@ def _batched(arrays: Sequence[Any], dims: Sequence[int | None], *, operation: De
         def one(parts: list[Any]) -> list[Any]:
             rest = iter(parts)
             all_arrays = [array if dim is None else next(rest) for array, dim in zip(arrays, dims, strict=True)]
-            return run(operation, all_arrays[:count], all_arrays[count:], rows)
+            return run(operation, all_arrays[:count], all_arrays[count:], rows, deterministic)
 
         found = jax.lax.map(one, batched)
         return found, [0] * len(found)
@@ -242,7 +292,7 @@ def _batched(arrays: Sequence[Any], dims: Sequence[int | None], *, operation: De
         first = rows[target] * jnp.arange(size, dtype=part.dtype)[:, None]
         inside = (part >= 0) & (part < rows[target])  # what is no row of its own part must not become one of another
         indices.append(jnp.where(inside, part + first, -1).reshape(-1))
-    found = run(operation, inputs, indices, [size * number for number in rows])
+    found = run(operation, inputs, indices, [size * number for number in rows], deterministic)
     shapes = [(size, rows[space], width) for space, width in operation.output_shapes]
     return [array.reshape(shape) for array, shape in zip(found, shapes, strict=True)], [0] * len(found)
 
