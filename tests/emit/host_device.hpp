@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,69 +27,94 @@ struct Dimensions {
 static Dimensions threadIdx, blockIdx, gridDim;
 
 namespace host {
-struct Fiber {
-    ucontext_t context;
-    std::unique_ptr<char[]> stack;
-    Dimensions thread;
-    bool done = false;
+/// Where to go on: __builtin_longjmp's frame, stack and address, which unlike swapcontext asks nothing of the kernel.
+struct Place {
+    void* words[5];
 };
-static std::vector<Fiber> fibers;
-static ucontext_t scheduler;
-static std::size_t current = 0;
+struct Fiber {
+    ucontext_t context;  // of its start
+    std::unique_ptr<char[]> stack;
+    Place place;
+    Dimensions thread;
+    bool started = false, done = false;
+};
+struct Lanes {
+    double of[32] = {};
+};
+static std::deque<Fiber> fibers;  // (a context must not move) those of a block come first; stacks are kept from block to block
+static Place scheduler;
+static std::size_t current = 0, threads_of_block = 0;
 static void (*body)();
 static std::vector<int> arrived;  // per warp: lanes that have come to an exchange
-static std::vector<std::vector<double>> exchanged;
+static std::vector<Lanes> exchanged;
 static std::vector<long> generation;
 static int block_arrived = 0;
 static long block_generation = 0;
 
-static void give_way() {
-    Fiber& fiber = fibers[current];
-    swapcontext(&fiber.context, &scheduler);
+__attribute__((noinline, noreturn)) static void go_on_at(Place& place) { __builtin_longjmp(place.words, 1); }
+__attribute__((noinline, noreturn)) static void go_on_with(Fiber& fiber) {
+    if (fiber.started) go_on_at(fiber.place);
+    fiber.started = true;
+    setcontext(&fiber.context);
+    __builtin_trap();
+}
+__attribute__((noinline)) static void give_way() {
+    if (__builtin_setjmp(fibers[current].place.words) == 0) go_on_at(scheduler);
+}
+/// Until the current fiber gives way.
+__attribute__((noinline)) static void turn() {
+    if (__builtin_setjmp(scheduler.words) == 0) go_on_with(fibers[current]);
 }
 static void run() {
-    body();
-    fibers[current].done = true;
-    give_way();
-}
-/// Runs `threads` fibers of one block to their ends, in an order that changes from block to block. False: they wait for one another.
-static bool run_block(int threads, unsigned seed) {
-    constexpr std::size_t stack_bytes = 1 << 18;
-    fibers.clear();
-    fibers.resize(static_cast<std::size_t>(threads));
-    arrived.assign(static_cast<std::size_t>(threads) / 32 + 1, 0);
-    generation.assign(arrived.size(), 0);
-    exchanged.assign(arrived.size(), std::vector<double>(32));
-    block_arrived = 0;
-    for (int t = 0; t < threads; ++t) {
-        Fiber& fiber = fibers[static_cast<std::size_t>(t)];
-        fiber.stack.reset(new char[stack_bytes]);
-        fiber.thread.x = static_cast<unsigned>(t);
-        getcontext(&fiber.context);
-        fiber.context.uc_stack.ss_sp = fiber.stack.get();
-        fiber.context.uc_stack.ss_size = stack_bytes;
-        fiber.context.uc_link = &scheduler;
-        makecontext(&fiber.context, run, 0);
+    for (;;) {  // a block after the other
+        body();
+        fibers[current].done = true;
+        give_way();
     }
-    for (long turn = 0; turn < 2'000'000; ++turn) {
+}
+static void start(Fiber& fiber) {
+    constexpr std::size_t stack_bytes = 1 << 18;
+    fiber.stack.reset(new char[stack_bytes]);
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = stack_bytes;
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, run, 0);
+}
+/// Runs `threads` fibers of one block to their ends, in an order that changes from block to block. False: they wait for one another, and
+/// nothing can be run any more.
+static bool run_block(int threads, unsigned seed) {
+    threads_of_block = static_cast<std::size_t>(threads);
+    while (fibers.size() < threads_of_block) {
+        fibers.emplace_back();
+        start(fibers.back());
+    }
+    arrived.assign(threads_of_block / 32 + 1, 0);
+    generation.assign(arrived.size(), 0);
+    exchanged.assign(arrived.size(), Lanes());
+    block_arrived = 0;
+    for (std::size_t t = 0; t < threads_of_block; ++t) {
+        fibers[t].done = false;
+        fibers[t].thread.x = static_cast<unsigned>(t);
+    }
+    for (long turns = 0; turns < 2'000'000; ++turns) {
         bool all = true;
-        for (int i = 0; i < threads; ++i) {
-            current = static_cast<std::size_t>((i + static_cast<int>(seed)) % threads);
-            Fiber& fiber = fibers[current];
-            if (fiber.done) continue;
+        for (std::size_t i = 0; i < threads_of_block; ++i) {
+            current = (i + seed) % threads_of_block;
+            if (fibers[current].done) continue;
             all = false;
-            threadIdx = fiber.thread;
-            swapcontext(&scheduler, &fiber.context);
+            threadIdx = fibers[current].thread;
+            turn();
         }
         if (all) return true;
     }
     return false;
 }
 /// All 32 lanes of the warp come with a value; each gets to see all.
-static std::vector<double> meet(double value) {
-    const std::size_t warp = threadIdx.x / 32, me = current;
+static Lanes meet(double value) {
+    const std::size_t warp = threadIdx.x / 32;
     const Dimensions thread = threadIdx;
-    exchanged[warp][threadIdx.x % 32] = value;
+    exchanged[warp].of[threadIdx.x % 32] = value;
     const long mine = generation[warp];
     if (++arrived[warp] == 32) {
         arrived[warp] = 0;
@@ -96,7 +122,7 @@ static std::vector<double> meet(double value) {
     }
     while (generation[warp] == mine) give_way();
     threadIdx = thread;
-    const std::vector<double> seen = exchanged[warp];
+    const Lanes seen = exchanged[warp];
     // Everybody has to have read before anybody writes again.
     const long reading = generation[warp];
     if (++arrived[warp] == 32) {
@@ -105,7 +131,6 @@ static std::vector<double> meet(double value) {
     }
     while (generation[warp] == reading) give_way();
     threadIdx = thread;
-    (void)me;
     return seen;
 }
 }  // namespace host
@@ -113,7 +138,7 @@ static std::vector<double> meet(double value) {
 static void __syncthreads() {
     const Dimensions thread = threadIdx;
     const long mine = host::block_generation;
-    if (++host::block_arrived == static_cast<int>(host::fibers.size())) {
+    if (++host::block_arrived == static_cast<int>(host::threads_of_block)) {
         host::block_arrived = 0;
         ++host::block_generation;
     }
@@ -124,16 +149,16 @@ static void __syncwarp() { host::meet(0); }
 template <class T>
 static T __shfl_xor_sync(unsigned, T value, int other) {
     const unsigned lane = threadIdx.x % 32;
-    return static_cast<T>(host::meet(static_cast<double>(value))[lane ^ static_cast<unsigned>(other)]);
+    return static_cast<T>(host::meet(static_cast<double>(value)).of[lane ^ static_cast<unsigned>(other)]);
 }
 template <class T>
 static T __shfl_sync(unsigned, T value, int lane) {
-    return static_cast<T>(host::meet(static_cast<double>(value))[static_cast<std::size_t>(lane)]);
+    return static_cast<T>(host::meet(static_cast<double>(value)).of[lane]);
 }
 static unsigned __ballot_sync(unsigned, bool yes) {
-    const std::vector<double> seen = host::meet(yes ? 1 : 0);
+    const host::Lanes seen = host::meet(yes ? 1 : 0);
     unsigned bits = 0;
-    for (unsigned l = 0; l < 32; ++l) bits |= (seen[l] != 0 ? 1U : 0U) << l;
+    for (unsigned l = 0; l < 32; ++l) bits |= (seen.of[l] != 0 ? 1U : 0U) << l;
     return bits;
 }
 static int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
