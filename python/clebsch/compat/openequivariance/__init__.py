@@ -4,6 +4,7 @@ Weights are in e3nn's order, as OpenEquivariance's are for `uvu`. Its order for 
 in it go through its own `reorder_weights_to_e3nn` first. The functions of that name here return what they get.
 """
 
-from ._modules import Instruction, TensorProduct, TensorProductConv, TPProblem
+from ..e3nn.o3 import Instruction
+from ._modules import TensorProduct, TensorProductConv, TPProblem
 
 __all__ = ["Instruction", "TPProblem", "TensorProduct", "TensorProductConv"]

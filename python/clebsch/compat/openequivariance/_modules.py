@@ -13,8 +13,8 @@ from torch import Tensor
 
 from ... import torch as ct
 from ..._library import ClebschError
-from ..._tensor_products import path_shape, tensor_product
-from ..e3nn.o3 import Instruction, Irreps
+from ..._tensor_products import tensor_product
+from ..e3nn.o3 import Irreps, _normalized
 
 
 class TPProblem:
@@ -52,13 +52,9 @@ class TPProblem:
         self.label, self.layout = label or "", layout
         self.irrep_dtype, self.weight_dtype = irrep_dtype, weight_dtype
         self.instructions_raw = list(instructions)
-        self.instructions = [
-            Instruction(
-                *(i, j, k, mode, weighted, path_weight[0] if path_weight else 1.0),
-                path_shape(mode, self.irreps_in1[i].mul, self.irreps_in2[j].mul, self.irreps_out[k].mul),
-            )
-            for i, j, k, mode, weighted, *path_weight in self.instructions_raw
-        ]
+        irreps = self.irreps_in1, self.irreps_in2, self.irreps_out
+        variances = [var or [1.0] * len(own) for var, own in zip((in1_var, in2_var, out_var), irreps, strict=True)]
+        self.instructions = _normalized(irreps, self.instructions_raw, variances, irrep_normalization, path_normalization)
         self.weight_numel = sum(math.prod(ins.path_shape) for ins in self.instructions if ins.has_weight)
 
     def weight_range_and_shape_for_instruction(self, instruction: int) -> tuple[int, int, tuple[int, ...]]:
@@ -84,7 +80,7 @@ class TPProblem:
             self.irreps_in1,
             self.irreps_in2,
             self.irreps_out,
-            self.instructions,
+            self.instructions_raw,
             (self.in1_var, self.in2_var, self.out_var),
             self.irrep_normalization,
             self.path_normalization,
