@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._harmonics import spherical_harmonics
 from ._library import ClebschError, MissingError, UnsupportedError, call, call_text, encode, library
 from ._threads import set_num_threads
 from .irreps import Block, Irrep, Irreps, rotation_from_angles, rotation_from_quaternion, wigner_3j, wigner_d
@@ -38,6 +39,7 @@ __all__ = [
     "rotation_from_angles",
     "rotation_from_quaternion",
     "set_num_threads",
+    "spherical_harmonics",
     "verify",
     "wigner_3j",
     "wigner_d",
@@ -75,3 +77,7 @@ def __getattr__(name: str) -> Any:
 
         return verify
     raise AttributeError(f"module 'clebsch' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__", "ase", "compat", "jax", "torch"]

@@ -1,10 +1,12 @@
-"""Operations as notebooks show them: a table of the arrays, and one of the paths or steps."""
+"""Operations as notebooks show them: a table of the arrays, a picture of the paths, and a table of them or of a program's steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
+
+from ._picture import paths_svg
 
 if TYPE_CHECKING:
     from .operation import Operation
@@ -31,8 +33,9 @@ def operation_html(operation: Operation) -> str:
         polynomials = sum(line.startswith("polynomial ") for line in lines)
         parts.append(f"{len(paths)} paths in {polynomials} polynomials: <code>.text</code>")
     else:
+        parts.append(paths_svg(operation))
         parts.append(_table(("channels", "output", "term"), [_path(line) for line in paths]))
-    return "".join(f"<div>{part}</div>" for part in parts)
+    return "".join(f"<div>{part}</div>" for part in parts if part)
 
 
 def _path(line: str) -> tuple[str, str, str]:

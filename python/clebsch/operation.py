@@ -256,6 +256,11 @@ class Plan:
         options = (self._instruction_set, self._kernel, self.device, self.deterministic)
         return Plan, (self.operation, dtypes, *options)  # a copy is prepared again
 
+    def __repr__(self) -> str:
+        dtypes = list(dict.fromkeys(self.dtypes))
+        fixed = ", sums in a fixed order" if self.deterministic and self.device != "cpu" else ""
+        return f"<Plan of {self.operation.hash[:12]} for {' and '.join(dtypes) or 'no arrays'} on {self.device}{fixed}>"
+
     def explain(self, copy_gigabytes_per_second: float = 0.0, fma_gigaflops: float = 0.0) -> str:
         """Kernels, reasons, flops, bytes, predicted limit."""
         return call_text("clebsch_plan_explain", self._handle, copy_gigabytes_per_second, fma_gigaflops)

@@ -4,10 +4,12 @@ import copy
 import html.parser
 import pickle
 import threading
+from xml.etree import ElementTree
 
 import clebsch
 import numpy as np
 import pytest
+from clebsch._picture import paths_svg
 
 NODES, EDGES = 6, 23
 
@@ -450,10 +452,53 @@ def test_notebooks_show_tables_of_arrays_and_paths() -> None:
         assert operand.segments in texts
     assert {"sender", "receiver", "non-decreasing"} <= set(texts)
     paths = [line for line in operation.text.splitlines() if line.startswith("path")]
-    assert [text for text in texts if "cg(" in text] == [path.split(" += ")[1] for path in paths]
+    assert [text for text in texts if text.count("cg(") and text not in paths] == [path.split(" += ")[1] for path in paths]
     program = clebsch.build("gate", scalars="4x0e", scalar_functions="silu", gates="2x0e", gate_functions="sigmoid", gated="2x1o")
     assert any("sigmoid" in text for text in Cells(program._repr_html_()).texts)
     blocks = "+".join(["1x0e+1x1o+1x2e"] * 6)
     large = clebsch.build("fully_connected", in1=blocks, in2="0e+1o+2e", out="0e+1o+2e")
     count = large.text.count("\npath")
     assert f"and {count - 60} more" in Cells(large._repr_html_()).texts
+
+
+def test_notebooks_show_a_picture_of_the_paths() -> None:
+    """Boxes of blocks that have irreps, a dot per path with its line of text, and lines to what meets there."""
+    operation = convolution()
+    picture = ElementTree.fromstring(paths_svg(operation))
+    assert paths_svg(operation) in operation._repr_html_()
+    name = "{http://www.w3.org/2000/svg}"
+    paths = [line for line in operation.text.splitlines() if line.startswith("path")]
+    dots = picture.findall(f"{name}circle")
+    assert [dot.findtext(f"{name}title") for dot in dots] == paths
+    assert all(dot.get("fill") != "none" for dot in dots)  # weights are part of every path
+    assert len(picture.findall(f"{name}path")) == 3 * len(paths)  # x, y and out
+    blocks = [operand.segments.count("+") + 1 for operand in operation.operands if operand.name != "weights"]
+    assert len(picture.findall(f"{name}rect")) == sum(blocks)
+    _, _, _, height = map(float, picture.get("viewBox", "").split())
+    for part in (*dots, *picture.findall(f"{name}text")):
+        assert 0 < float(part.get("cy") or part.get("y") or 0) < height
+    assert paths_svg(clebsch.build("radial_network", cutoff=5.0, outputs=6, hidden="8,8")) == ""
+
+
+def test_plans_and_the_package_say_what_they_are() -> None:
+    operation = convolution()
+    assert repr(operation.plan("float64")) == f"<Plan of {operation.hash[:12]} for float64 on cpu>"
+    assert {"build", "neighbor_graph", "spherical_harmonics", "torch"} <= set(dir(clebsch))
+    assert "annotations" not in dir(clebsch)
+
+
+def test_spherical_harmonics_of_arrays() -> None:
+    vectors = np.random.default_rng(0).normal(size=(2, 5, 3))
+    found = clebsch.spherical_harmonics("0e+1o+2e", vectors, True)
+    assert found.shape == (2, 5, 9)
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    np.testing.assert_allclose(found[..., 1:4], np.sqrt(3) * vectors / lengths, rtol=1e-14)
+    assert clebsch.spherical_harmonics([(1, (2, 1))], np.ones(3, np.float32), False, "norm").dtype == np.float32
+    np.testing.assert_array_equal(clebsch.spherical_harmonics("1o", [0, 0, 2], False, "norm"), [0, 0, 2])
+    with pytest.raises(ValueError, match=r"vectors: expected a last dimension of 3, got shape \(5, 2\)"):
+        clebsch.spherical_harmonics("1o", np.ones((5, 2)), True)
+
+
+def test_mistyped_options_are_named() -> None:
+    with pytest.raises(ValueError, match="there is no option 'inn'"):
+        clebsch.build("convolution", inn="1x0e", edge="0e", out="0e")

@@ -103,16 +103,16 @@ const std::vector<OperationInfo>& operations() {
 Description build_operation(std::string_view name, const OptionTexts& options) {
     const OperationEntry& entry = find_entry(name);
     std::vector<std::string> known;
+    for (const OptionInfo& option : entry.info.options) known.push_back(option.name);
+    for (const auto& [key, value] : options)  // first: a name that is mistyped is often one that is required
+        if (std::ranges::find(known, key) == known.end())
+            fail(entry.info.name + ": there is no option '" + key + "' (value '" + value + "'); there are " + joined(known, ", "));
     for (const OptionInfo& option : entry.info.options) {
-        known.push_back(option.name);
         if (!option.required || options.contains(option.name)) continue;
         std::string message = entry.info.name;
         fail(
             message.append(": option ").append(option.name).append(" (").append(option.type).append(") is required: ").append(option.help));
     }
-    for (const auto& [key, value] : options)
-        if (std::ranges::find(known, key) == known.end())
-            fail(entry.info.name + ": there is no option '" + key + "' (value '" + value + "'); there are " + joined(known, ", "));
     return entry.build(OptionValues(entry.info, options));
 }
 
