@@ -293,7 +293,7 @@ class Launch {
             if (row != run.row) {
                 if (state.way == Way::staged && !seen) store_run(o, part, run);
                 run.row = row;
-                zero_stored(o, run.zeroed, row + 1);
+                zero_stored(o, run.zeroed, state.way == Way::stored ? row + 1 : row);  // staged rows are written as a whole
                 run.zeroed = std::max(run.zeroed, row + 1);
                 if (row == state.before[part]) {  // the part before has begun this row
                     run.numbers = state.heads + part * operand.padded;
@@ -337,12 +337,19 @@ class Launch {
                 store_run(o, part, {.row = worker.chain_rows[operand.chain][r], .numbers = pointers[r]});
     }
 
+    /// Whether later parts may add to the last row of this one.
+    bool may_go_on(const OperandPlan& operand, std::int64_t part, std::int64_t row) const {
+        if (part + 1 == launch_.division.parts || part_begin(part + 1) == launch_.division.rows) return false;
+        const std::int64_t next = row_of(operand.chain, part_begin(part + 1));
+        return next < 0 || next == row;
+    }
+
     void finish_last_run(std::size_t o, std::int64_t part, Worker& worker) const {
         const OperandPlan& operand = plan_.operands[o];
         const State& state = launch_.operands[o];
         const typename Worker::Run& run = worker.runs[o];
         if (state.way != Way::staged || run.numbers == nullptr || is_head(state, operand, part, run.numbers)) return;
-        if (launch_.division.parts == 1) return store_run(o, part, run);
+        if (!may_go_on(operand, part, run.row)) return store_run(o, part, run);
         std::copy_n(run.numbers, operand.padded, state.tails + part * operand.padded);
         state.tail_row[part] = run.row;
     }

@@ -10,12 +10,14 @@
 namespace clebsch {
 namespace {
 
-/// Whether v is weighted instead of z. With one plain sink of one weight that leaves sums of neighbouring rows in registers; it costs no
-/// more where v has no more components than z, and where z has few, z and the sums fit into registers together.
-bool weights_first(const FoldMultiplyPlan& multiply, const FoldMatrixPlan& matrix) {
+/// Whether the kernel keeps the sums that z goes into in registers (run/kernels/fold_sums.cpp).
+bool is_weighted_sum(const FoldMultiplyPlan& multiply) {
     const FoldSink& sink = multiply.sinks[0];
-    return multiply.sinks.size() == 1 && !sink.dot && sink.factor.weights == 1 && sink.factor.scale == 1.0 &&
-           (matrix.inputs <= matrix.outputs || matrix.outputs > 3);
+    return multiply.sinks.size() == 1 && !sink.dot && sink.factor.weights == 1;
+}
+/// How many components it multiplies by the weight then, those of v or those of z.
+int weighted_components(const FoldMatrixPlan& matrix) {
+    return matrix.inputs <= matrix.outputs || matrix.outputs > 3 ? matrix.inputs : matrix.outputs;
 }
 
 /// Owns what a FoldView points to.
@@ -235,19 +237,12 @@ class Packed {
     }
 
     void pack(const FoldMultiplyPlan& plan) {
-        const FoldMatrixPlan& matrix = program_.matrices[static_cast<std::size_t>(plan.matrix)];
         FoldMultiply multiply;
         multiply.matrix = plan.matrix;
         multiply.channels = plan.channels;
         multiply.in = plan.in;
         multiply.sinks = static_cast<int>(plan.sinks.size());
         sinks_.push_back(plan.sinks);
-        FoldSink& sink = sinks_.back()[0];
-        if (weights_first(plan, matrix)) {
-            multiply.weighted = true;
-            multiply.weight = sink.factor.weight[0];
-            sink.factor = FoldFactor{};
-        }
         multiply.sink = sinks_.back().data();
         for (const FoldSink& s : plan.sinks) run_operands_.push_back(s.out.operand);
         multiplies_.push_back(multiply);
@@ -322,7 +317,7 @@ class FoldKernel final : public Kernel {
         for (const FoldMultiplyPlan& multiply : program_.multiplies) {
             const FoldMatrixPlan& matrix = program_.matrices[static_cast<std::size_t>(multiply.matrix)];
             double ops = matrix.diagonal ? matrix.outputs : static_cast<double>(matrix.outputs) * matrix.inputs;
-            if (weights_first(multiply, matrix)) ops += matrix.diagonal ? 1 : matrix.inputs;
+            if (is_weighted_sum(multiply)) ops += matrix.diagonal ? 1 : weighted_components(matrix);
             else
                 for (const FoldSink& sink : multiply.sinks)
                     ops += sink.dot || sink.factor.weights > 0 || multiply.sinks.size() > 1 ? matrix.outputs : 0;

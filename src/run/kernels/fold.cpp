@@ -183,8 +183,6 @@ void run_multiply(const Run<T>& run, const FoldMultiply& step) {
     task.diagonal = matrix.diagonal;
     task.channels = step.channels;
     task.in = run.in(step.in);
-    task.weighted = step.weighted;
-    if (step.weighted) task.weight = run.in(step.weight);
     task.matrix = run.matrix;
     for (int first = 0; first < step.sinks; first += most_sinks) {
         task.sinks = step.sinks - first < most_sinks ? step.sinks - first : most_sinks;

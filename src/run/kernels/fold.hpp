@@ -70,8 +70,6 @@ struct FoldMultiply {
     int matrix = 0;  ///< must be the one folded last
     std::int64_t channels = 0;
     FoldRows in;
-    bool weighted = false;  ///< z is of weight * v; then there is one sink, plain, without factor
-    FoldRows weight;
     int sinks = 0;
     const FoldSink* sink = nullptr;
 };

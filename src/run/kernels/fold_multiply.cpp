@@ -1,49 +1,33 @@
 // z = M v and what becomes of it. A chunk of up to most_outputs rows of z times a tile of channels stays in registers; the columns of M are
-// a loop. Where z only goes into sums that neighbouring rows share (a receiver's), the sums themselves are what stays in registers.
+// a loop. Where z only goes into sums that neighbouring rows share (a receiver's), fold_sums.cpp keeps the sums themselves there.
 #include "run/kernels/fold_parts.hpp"
 
 namespace clebsch::CLEBSCH_ISA {
 namespace {
 
-constexpr int most_outputs = vector_registers == 32 ? 7 : 5;
-
 /// Vectors of channels per tile: enough independent sums to hide the latency of a multiply-add, few enough to stay in registers.
-constexpr int tile_width(int outputs) { return outputs <= 2 ? 4 : 2; }
+constexpr int tile_width(int outputs) { return outputs == 1 ? 4 : 2; }
 
 enum class Mode {
-    sums,           ///< one plain sink; v is weighted before it is multiplied, or not at all
-    weighted_sums,  ///< one sink; z is weighted
-    pair,           ///< a sink with one weight and a dot product without: what gradients of a path need
+    pair,  ///< a sink with one weight and a dot product without: what gradients of a path need
     sinks,
 };
 
-/// z += M[k0..k0+Outputs, :] v for one row and tile. `v` and `weight` point to the row's first channel of the tile, `m` to its M[k0, 0].
-template <class T, int Outputs, int Width, bool Part, bool Weighted, bool Diagonal>
+/// z += M[k0..k0+Outputs, :] v for one row and tile. `v` points to the row's first channel of the tile, `m` to its M[k0, 0].
+template <class T, int Outputs, int Width, bool Part, bool Diagonal>
 CLEBSCH_INLINE void add_product(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, std::int64_t column, int inputs,
-                                const T* v, std::int64_t channels, const T* weight) {
-    Vector<T> w[Width];
-    if constexpr (Weighted)
-#pragma GCC unroll 8
-        for (int t = 0; t < Width; ++t) w[t] = tile.get(weight, t);
+                                const T* v, std::int64_t channels) {
     if constexpr (Diagonal) {
         const Vector<T> mk = broadcast(*m);
 #pragma GCC unroll 8
-        for (int t = 0; t < Width; ++t) {
-            if constexpr (Weighted) w[t] *= mk;
-            else w[t] = mk;
-        }
-#pragma GCC unroll 8
         for (int k = 0; k < Outputs; ++k, v += channels)
 #pragma GCC unroll 8
-            for (int t = 0; t < Width; ++t) z[k][t] += w[t] * tile.get(v, t);
+            for (int t = 0; t < Width; ++t) z[k][t] += mk * tile.get(v, t);
     } else {
         for (int i = 0; i < inputs; ++i, m += column, v += channels) {
             Vector<T> x[Width];
 #pragma GCC unroll 8
-            for (int t = 0; t < Width; ++t) {
-                x[t] = tile.get(v, t);
-                if constexpr (Weighted) x[t] *= w[t];
-            }
+            for (int t = 0; t < Width; ++t) x[t] = tile.get(v, t);
 #pragma GCC unroll 8
             for (int k = 0; k < Outputs; ++k) {
                 const Vector<T> mk = broadcast(m[k * fold_rows]);
@@ -106,21 +90,21 @@ CLEBSCH_INLINE void give(const Vector<T> (&z)[Outputs][Width], const Sink<T>& si
     }
 }
 
-template <class T, Mode M, bool Weighted, bool Diagonal, int Outputs, int Width, bool Part>
+template <class T, Mode M, bool Diagonal, int Outputs, int Width, bool Part>
 void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, std::int64_t c) {
     const T* matrix = task.matrix + (Diagonal ? 0 : k0 * fold_rows);
     const unsigned rows = unsigned(task.rows);
     const int inputs = task.inputs;
     const std::int64_t channels = task.channels, column = std::int64_t(task.outputs) * fold_rows;
-    RowsIn<T> in = task.in, weight = task.weight;
+    RowsIn<T> in = task.in;
     in.offset += c + (Diagonal ? k0 * channels : 0);
     if constexpr (M == Mode::sinks) {
         for (unsigned r = 0; r < rows; ++r) {
             Vector<T> z[Outputs][Width]{};
-            add_product<T, Outputs, Width, Part, false, Diagonal>(z, tile, matrix + r, column, inputs, in.at(r), channels, nullptr);
+            add_product<T, Outputs, Width, Part, Diagonal>(z, tile, matrix + r, column, inputs, in.at(r), channels);
             for (int s = 0; s < task.sinks; ++s) give<T, Outputs, Width, Part>(z, task.sink[s], tile, r, k0, c, channels);
         }
-    } else if constexpr (M == Mode::pair) {
+    } else {
         const Sink<T>&plain = task.sink[task.sink[0].dot ? 1 : 0], &dot = task.sink[task.sink[0].dot ? 0 : 1];
         RowsIn<T> with = dot.with, factor = plain.factor.weight[0];
         RowsOut<T> out = plain.out, dots = dot.out;
@@ -132,7 +116,7 @@ void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, s
         const Vector<T> dot_scale = broadcast(dot.factor.scale), scale = broadcast(plain.factor.scale);
         for (unsigned r = 0; r < rows; ++r) {
             Vector<T> z[Outputs][Width]{}, d[Width]{};
-            add_product<T, Outputs, Width, Part, false, Diagonal>(z, tile, matrix + r, column, inputs, in.at(r), channels, nullptr);
+            add_product<T, Outputs, Width, Part, Diagonal>(z, tile, matrix + r, column, inputs, in.at(r), channels);
             const T* g = with.at(r);
 #pragma GCC unroll 8
             for (int k = 0; k < Outputs; ++k)
@@ -166,95 +150,46 @@ void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, s
                     for (int t = 0; t < Width; ++t) tile.put(o + k * channels, t, tile.get(o + k * channels, t) + f[t] * z[k][t]);
             }
         }
-    } else {
-        const Sink<T>& sink = task.sink[0];
-        for (unsigned r = 0; r < rows;) {
-            const unsigned end = unsigned(sink.run_end[r]);
-            T* out = sink.out.at(r) + c + k0 * channels;
-            Vector<T> sums[Outputs][Width]{};
-            if (!sink.overwrite)
-#pragma GCC unroll 8
-                for (int k = 0; k < Outputs; ++k)
-#pragma GCC unroll 8
-                    for (int t = 0; t < Width; ++t) sums[k][t] = tile.get(out + k * channels, t);
-            for (; r < end; ++r) {
-                if constexpr (M == Mode::sums) {
-                    const T* w = nullptr;
-                    if constexpr (Weighted) {
-                        w = weight.at(r) + c;
-                        weight.stream->advance(Width * vector_bytes);
-                    }
-                    add_product<T, Outputs, Width, Part, Weighted, Diagonal>(sums, tile, matrix + r, column, inputs, in.at(r), channels, w);
-                } else {
-                    Vector<T> z[Outputs][Width]{}, f[Width];
-                    add_product<T, Outputs, Width, Part, false, Diagonal>(z, tile, matrix + r, column, inputs, in.at(r), channels, nullptr);
-                    get_factor(f, sink.factor, tile, r, c);
-#pragma GCC unroll 8
-                    for (int k = 0; k < Outputs; ++k)
-#pragma GCC unroll 8
-                        for (int t = 0; t < Width; ++t) sums[k][t] += f[t] * z[k][t];
-                }
-            }
-#pragma GCC unroll 8
-            for (int k = 0; k < Outputs; ++k)
-#pragma GCC unroll 8
-                for (int t = 0; t < Width; ++t) tile.put(out + k * channels, t, sums[k][t]);
-        }
     }
 }
 
-template <class T, Mode M, bool Weighted, bool Diagonal, int Outputs>
+template <class T, Mode M, bool Diagonal, int Outputs>
 void multiply_chunk(const Multiply<T>& task, int k0) {
     constexpr int width = tile_width(Outputs), lanes = lanes_of<T>;
-    constexpr Mode rest = M == Mode::pair ? Mode::sinks : M;  // few channels are not worth code of their own
     std::int64_t c = 0;
-    for (; c + width * lanes <= task.channels; c += width * lanes)
-        multiply_tile<T, M, Weighted, Diagonal, Outputs, width, false>(task, {}, k0, c);
-    for (; c + lanes <= task.channels; c += lanes) multiply_tile<T, rest, Weighted, Diagonal, Outputs, 1, false>(task, {}, k0, c);
-    if (c < task.channels) multiply_tile<T, rest, Weighted, Diagonal, Outputs, 1, true>(task, {int(task.channels - c)}, k0, c);
+    for (; c + width * lanes <= task.channels; c += width * lanes) multiply_tile<T, M, Diagonal, Outputs, width, false>(task, {}, k0, c);
+    // Few channels are not worth code of their own.
+    for (; c + lanes <= task.channels; c += lanes) multiply_tile<T, Mode::sinks, Diagonal, Outputs, 1, false>(task, {}, k0, c);
+    if (c < task.channels) multiply_tile<T, Mode::sinks, Diagonal, Outputs, 1, true>(task, {int(task.channels - c)}, k0, c);
 }
 
-template <class T, Mode M, bool Weighted, bool Diagonal, int Outputs = most_outputs>
-void multiply_chunk_of(const Multiply<T>& task, int k0, int outputs) {
-    if constexpr (Outputs > 0) {
-        if (outputs == Outputs) multiply_chunk<T, M, Weighted, Diagonal, Outputs>(task, k0);
-        else multiply_chunk_of<T, M, Weighted, Diagonal, Outputs - 1>(task, k0, outputs);
-    }
-}
-
-template <class T, Mode M, bool Weighted, bool Diagonal>
+template <class T, Mode M, bool Diagonal>
 void multiply_all(const Multiply<T>& task) {
-    const int chunks = (task.outputs + most_outputs - 1) / most_outputs;
-    for (int n = 0, k0 = 0; n < chunks; ++n) {
-        const int outputs = (task.outputs - k0 + chunks - n - 1) / (chunks - n);  // 7 as 4 + 3
-        multiply_chunk_of<T, M, Weighted, Diagonal>(task, k0, outputs);
+    for (int k0 = 0; k0 < task.outputs;) {
+        const int outputs = next_outputs(task.outputs - k0);
+        if (outputs == 1) multiply_chunk<T, M, Diagonal, 1>(task, k0);
+        else if (outputs == 3) multiply_chunk<T, M, Diagonal, 3>(task, k0);
+        else if (outputs == 4) multiply_chunk<T, M, Diagonal, 4>(task, k0);
+        else if (outputs == 5) multiply_chunk<T, M, Diagonal, 5>(task, k0);
+        else if constexpr (most_outputs == 7) multiply_chunk<T, M, Diagonal, 7>(task, k0);
         k0 += outputs;
     }
 }
 
 template <class T>
 void multiply_any(const Multiply<T>& task) {
-    const Sink<T>& sink = task.sink[0];
-    const bool plain = task.sinks == 1 && !sink.dot, sums = plain && sink.factor.weights == 0 && sink.factor.scale == T(1);
     const auto is_pair = [](const Sink<T>& a, const Sink<T>& b) {
         return !a.dot && b.dot && a.factor.weights == 1 && b.factor.weights == 0;
     };
-    const bool pair = task.sinks == 2 && (is_pair(task.sink[0], task.sink[1]) || is_pair(task.sink[1], task.sink[0]));
-    if (task.diagonal) {
-        if (sums && task.weighted) multiply_all<T, Mode::sums, true, true>(task);
-        else if (sums) multiply_all<T, Mode::sums, false, true>(task);
-        else if (pair) multiply_all<T, Mode::pair, false, true>(task);
-        else multiply_all<T, Mode::sinks, false, true>(task);
-    } else if (sums && task.weighted) {
-        multiply_all<T, Mode::sums, true, false>(task);
-    } else if (sums) {
-        multiply_all<T, Mode::sums, false, false>(task);
-    } else if (plain && task.outputs <= 3) {
-        multiply_all<T, Mode::weighted_sums, false, false>(task);
-    } else if (pair) {
-        multiply_all<T, Mode::pair, false, false>(task);
+    const Sink<T>& sink = task.sink[0];
+    if (task.sinks == 1 && !sink.dot && (sink.factor.weights == 1 || (sink.factor.weights == 0 && sink.factor.scale == T(1)))) {
+        multiply_sums(task);
+    } else if (task.sinks == 2 && (is_pair(task.sink[0], task.sink[1]) || is_pair(task.sink[1], task.sink[0]))) {
+        if (task.diagonal) multiply_all<T, Mode::pair, true>(task);
+        else multiply_all<T, Mode::pair, false>(task);
     } else {
-        multiply_all<T, Mode::sinks, false, false>(task);
+        if (task.diagonal) multiply_all<T, Mode::sinks, true>(task);
+        else multiply_all<T, Mode::sinks, false>(task);
     }
 }
 

@@ -55,15 +55,25 @@ inline constexpr int most_sinks = 8;  ///< handled in one pass over z (or terms 
 template <class T>
 struct Multiply {
     int rows, inputs, outputs;
-    bool diagonal, weighted;
+    bool diagonal;
     std::int64_t channels;
-    RowsIn<T> in, weight;
+    RowsIn<T> in;
     const T* matrix;  ///< [inputs][outputs][fold_rows]
     int sinks;
     Sink<T> sink[most_sinks];
 };
 void multiply(const Multiply<float>& task);
 void multiply(const Multiply<double>& task);
+/// The same where one plain sink with at most one weight takes z (without weight: with a scale of 1).
+void multiply_sums(const Multiply<float>& task);
+void multiply_sums(const Multiply<double>& task);
+
+/// Components of z that one pass computes, of `left`: few enough for registers, in sizes that irreps to l = 4 need.
+inline constexpr int most_outputs = vector_registers == 32 ? 7 : 5;
+constexpr int next_outputs(int left) {
+    const int chunks = (left + most_outputs - 1) / most_outputs, outputs = (left + chunks - 1) / chunks;  // 9 as 5 + 4
+    return outputs == 2 ? 1 : outputs == 6 ? (left == 6 ? 3 : 5) : outputs;
+}
 
 template <class T>
 struct Reduce {

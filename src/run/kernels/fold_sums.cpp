@@ -1,0 +1,226 @@
+// z = M v of rows whose products all go into one sum, such as a receiver's: the sums stay in registers while the rows pass by. This is what
+// a convolution does forward, so that its loop over rows is as short as it can be: a row costs two pointers, one prefetch and its
+// arithmetic.
+#include "run/kernels/fold_parts.hpp"
+
+namespace clebsch::CLEBSCH_ISA {
+namespace {
+
+/// Where the weight of a row enters: nowhere, in v, or in z.
+enum class Weighting { none, before, after };
+
+template <class T>
+struct SumTask {
+    const T* const* in;      ///< [rows]
+    const T* const* weight;  ///< [rows]
+    T* const* out;           ///< [rows]
+    const int* run_end;      ///< [rows]
+    const T* matrix;         ///< [inputs][column / fold_rows][fold_rows], from the first output of the chunk on
+    std::int64_t in_offset, weight_offset, out_offset, channels, column;
+    T scale;  ///< of every product
+    bool scaled;
+    int rows, inputs;
+    bool overwrite;
+    Stream* stream;  ///< of the weights; null: nothing to ask for
+};
+
+/// The same vector. Compilers load one again for every use that may lie in memory; loads are what short products have most of.
+template <class V>
+CLEBSCH_INLINE V in_register(V v) {
+#if defined(CLEBSCH_ISA_AVX512)
+    asm("" : "+v"(v));
+#elif defined(CLEBSCH_ISA_AVX2)
+    asm("" : "+x"(v));
+#endif
+    return v;
+}
+
+/// z += one column of M times f * v, or v.
+template <class T, bool Weighted, int Outputs, int Width, bool Part>
+CLEBSCH_INLINE void add_column(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, const T* v,
+                               const Vector<T> (&f)[Width]) {
+    Vector<T> x[Width];
+#pragma GCC unroll 8
+    for (int t = 0; t < Width; ++t) {
+        if constexpr (Weighted) x[t] = f[t] * tile.get(v, t);
+        else x[t] = in_register(tile.get(v, t));
+    }
+#pragma GCC unroll 8
+    for (int k = 0; k < Outputs; ++k) {
+        const Vector<T> mk = broadcast(m[k * fold_rows]);
+#pragma GCC unroll 8
+        for (int t = 0; t < Width; ++t) z[k][t] += mk * x[t];
+    }
+}
+
+/// z += M v. `v` points to the row's first channel of the tile.
+template <class T, bool Weighted, int Outputs, int Inputs, int Width, bool Part>
+CLEBSCH_INLINE void add_columns(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, const T* v,
+                                const Vector<T> (&f)[Width], const SumTask<T>& task) {
+    if constexpr (Inputs > 0) {
+#pragma GCC unroll 8
+        for (int i = 0; i < Inputs; ++i, m += task.column, v += task.channels)
+            add_column<T, Weighted, Outputs, Width, Part>(z, tile, m, v, f);
+    } else {
+        for (int i = 0; i < task.inputs; ++i, m += task.column, v += task.channels)
+            add_column<T, Weighted, Outputs, Width, Part>(z, tile, m, v, f);
+    }
+}
+
+/// sums += one row's product. `v` and `w` point to the row's first channel of the tile.
+template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Width, bool Part>
+CLEBSCH_INLINE void add_row(Vector<T> (&sums)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, const T* v, const T* w,
+                            const SumTask<T>& task) {
+    Vector<T> f[Width]{};
+    const auto get_weight = [&] {
+#pragma GCC unroll 8
+        for (int t = 0; t < Width; ++t) f[t] = tile.get(w, t);
+        if (task.scaled)
+#pragma GCC unroll 8
+            for (int t = 0; t < Width; ++t) f[t] *= broadcast(task.scale);
+    };
+    if constexpr (Diagonal) {
+        const Vector<T> mk = broadcast(*m * task.scale);
+#pragma GCC unroll 8
+        for (int t = 0; t < Width; ++t) {
+            f[t] = mk;
+            if constexpr (W != Weighting::none) f[t] *= tile.get(w, t);
+        }
+#pragma GCC unroll 8
+        for (int k = 0; k < Outputs; ++k, v += task.channels)
+#pragma GCC unroll 8
+            for (int t = 0; t < Width; ++t) sums[k][t] += f[t] * tile.get(v, t);
+    } else if constexpr (W == Weighting::after) {
+        Vector<T> z[Outputs][Width]{};
+        add_columns<T, false, Outputs, Inputs, Width, Part>(z, tile, m, v, f, task);
+        get_weight();
+#pragma GCC unroll 8
+        for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+            for (int t = 0; t < Width; ++t) sums[k][t] += f[t] * z[k][t];
+    } else {
+        if constexpr (W == Weighting::before) get_weight();
+        add_columns<T, W == Weighting::before, Outputs, Inputs, Width, Part>(sums, tile, m, v, f, task);
+    }
+}
+
+template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Width, bool Part>
+[[gnu::noinline]] void sum_tile(const SumTask<T>& given, Tile<T, Width, Part> tile, std::int64_t c) {
+    const SumTask<T> task = given;
+    // Each row asks for as much of the next rows' weights as it uses of its own.
+    constexpr int bytes = Width * vector_bytes;
+    const bool asks = W != Weighting::none && task.stream != nullptr && task.stream->end - task.stream->at >= task.rows * bytes;
+    const char* ahead = asks ? task.stream->at : reinterpret_cast<const char*>(task.matrix);
+    const std::int64_t step = asks ? bytes : 0;
+    if (asks) task.stream->at += task.rows * bytes;
+    for (int r = 0; r < task.rows;) {
+        const int end = task.run_end[r];
+        T* out = task.out[r] + task.out_offset + c;
+        Vector<T> sums[Outputs][Width]{};
+        if (!task.overwrite)
+#pragma GCC unroll 8
+            for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+                for (int t = 0; t < Width; ++t) sums[k][t] = tile.get(out + k * task.channels, t);
+        for (; r < end; ++r) {
+            const T* w = nullptr;
+            if constexpr (W != Weighting::none) {
+                w = task.weight[r] + task.weight_offset + c;
+#pragma GCC unroll 8
+                for (int b = 0; b < bytes; b += 64) __builtin_prefetch(ahead + b, 0, 2);
+                ahead += step;
+            }
+            add_row<T, W, Diagonal, Outputs, Inputs, Width, Part>(sums, tile, task.matrix + r, task.in[r] + task.in_offset + c, w, task);
+        }
+#pragma GCC unroll 8
+        for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+            for (int t = 0; t < Width; ++t) tile.put(out + k * task.channels, t, sums[k][t]);
+    }
+}
+
+/// Vectors of channels per tile: enough independent sums to hide the latency of a multiply-add, few enough to stay in registers.
+constexpr int tile_width(int outputs) { return outputs == 1 ? 4 : 2; }
+
+template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Width>
+void sum_tiles(const SumTask<T>& task, std::int64_t& c) {
+    constexpr int channels = Width * lanes_of<T>;
+    for (; c + channels <= task.channels; c += channels) sum_tile<T, W, Diagonal, Outputs, Inputs, Width, false>(task, {}, c);
+}
+
+template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs>
+void sum_chunk(const SumTask<T>& task) {
+    constexpr int width = tile_width(Outputs);
+    std::int64_t c = 0;
+    sum_tiles<T, W, Diagonal, Outputs, Inputs, width>(task, c);
+    if constexpr (width > 2) sum_tiles<T, W, Diagonal, Outputs, 0, 2>(task, c);
+    sum_tiles<T, W, Diagonal, Outputs, 0, 1>(task, c);
+    if (c < task.channels) sum_tile<T, W, Diagonal, Outputs, 0, 1, true>(task, {int(task.channels - c)}, c);
+}
+
+/// The numbers of components that irreps to l = 3 have are worth loops of known length where vectors are wide.
+template <class T, Weighting W, int Outputs>
+void sum_inputs(const SumTask<T>& task) {
+    if constexpr (vector_bytes < 32) sum_chunk<T, W, false, Outputs, 0>(task);
+    else if (task.inputs == 1) sum_chunk<T, W, false, Outputs, Outputs == 3 ? 0 : 1>(task);
+    else if (task.inputs == 3) sum_chunk<T, W, false, Outputs, 3>(task);
+    else if (task.inputs == 5) sum_chunk<T, W, false, Outputs, 5>(task);
+    else if (task.inputs == 7) sum_chunk<T, W, false, Outputs, 7>(task);
+    else sum_chunk<T, W, false, Outputs, 0>(task);
+}
+
+/// The weight enters where that costs less; where it makes no difference in z, which keeps the chain of additions to a sum short, if z and
+/// the sums fit into registers together.
+template <class T, int Outputs>
+void sum_outputs(const SumTask<T>& task, bool diagonal) {
+    if (diagonal && task.weight != nullptr) sum_chunk<T, Weighting::before, true, Outputs, 0>(task);
+    else if (diagonal) sum_chunk<T, Weighting::none, true, Outputs, 0>(task);
+    else if (task.weight == nullptr) sum_chunk<T, Weighting::none, false, Outputs, 0>(task);
+    else if constexpr (Outputs > 3) sum_inputs<T, Weighting::before, Outputs>(task);
+    else if (task.inputs == 1) sum_chunk<T, Weighting::before, false, Outputs, 1>(task);
+    else sum_inputs<T, Weighting::after, Outputs>(task);
+}
+
+template <class T>
+void multiply_sums_any(const Multiply<T>& from) {
+    const Sink<T>& sink = from.sink[0];
+    const bool weighted = sink.factor.weights == 1;
+    const RowsIn<T>& weight = sink.factor.weight[0];
+    SumTask<T> task;
+    task.in = from.in.row;
+    task.in_offset = from.in.offset;
+    task.weight = weighted ? weight.row : nullptr;
+    task.weight_offset = weighted ? weight.offset : 0;
+    task.stream = weighted ? weight.stream : nullptr;
+    task.out = sink.out.row;
+    task.out_offset = sink.out.offset;
+    task.run_end = sink.run_end;
+    task.matrix = from.matrix;
+    task.scale = sink.factor.scale;
+    task.scaled = task.scale != T(1);
+    task.channels = from.channels;
+    task.column = std::int64_t(from.outputs) * fold_rows;
+    task.rows = from.rows;
+    task.inputs = from.inputs;
+    task.overwrite = sink.overwrite;
+    for (int left = from.outputs; left > 0;) {
+        const int outputs = next_outputs(left);
+        if (outputs == 1) sum_outputs<T, 1>(task, from.diagonal);
+        else if (outputs == 3) sum_outputs<T, 3>(task, from.diagonal);
+        else if (outputs == 4) sum_outputs<T, 4>(task, from.diagonal);
+        else if (outputs == 5) sum_outputs<T, 5>(task, from.diagonal);
+        else if constexpr (most_outputs == 7) sum_outputs<T, 7>(task, from.diagonal);
+        left -= outputs;
+        task.stream = nullptr;  // the next rows' weights are asked for once
+        task.out_offset += outputs * task.channels;
+        if (from.diagonal) task.in_offset += outputs * task.channels;
+        else task.matrix += outputs * fold_rows;
+    }
+}
+
+}  // namespace
+
+void multiply_sums(const Multiply<float>& task) { multiply_sums_any(task); }
+void multiply_sums(const Multiply<double>& task) { multiply_sums_any(task); }
+
+}  // namespace clebsch::CLEBSCH_ISA
