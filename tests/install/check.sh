@@ -25,6 +25,18 @@ configure -S "$here" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" &&
 "$work/consumer/consumer" || fail "the program built with CMake failed"
 "$work/consumer/consumer_c" || fail "the C program built with CMake failed with code $?"
 
+# docs/cpp.md, followed to the letter: its project, its program, and what it says that prints.
+page=$here/../../docs/cpp.md
+mkdir "$work/mine"
+block() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" "$page" | sed '/^```/d'; }
+block cmake >"$work/mine/CMakeLists.txt"
+block cpp >"$work/mine/mine.cpp"
+configure -S "$work/mine" -B "$work/mine/build" -DCMAKE_PREFIX_PATH="$work/prefix" &&
+    "$cmake" --build "$work/mine/build" >>"$work/log" 2>&1 || { cat "$work/log"; fail "the project of docs/cpp.md was not built"; }
+"$work/mine/build/mine" >"$work/printed" || fail "the program of docs/cpp.md failed"
+[ "$(wc -l <"$work/printed")" = 2 ] || fail "the program of docs/cpp.md printed $(cat "$work/printed")"
+while read -r line; do grep -qF "    $line" "$page" || fail "docs/cpp.md does not say: $line"; done <"$work/printed"
+
 if command -v pkg-config >/dev/null; then
     # Moved: a package file must not remember where it was built or installed.
     mv "$work/prefix" "$work/moved"
