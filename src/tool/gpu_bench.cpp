@@ -24,22 +24,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 /// Fills device memory with standard normal numbers: a hash of the position, then Box and Muller.
 class Normals {
  public:
-    explicit Normals(const gpu::Device& device) {
-        const auto text = [](const char* type) {
-            return std::string("struct Arguments { ") + type + "* out; unsigned long long count, seed; };\n" +
-                   "extern \"C\" __global__ void fill(Arguments a) {\n"
-                   "    for (unsigned long long i = blockIdx.x * 256ull + threadIdx.x; i < a.count; i += gridDim.x * 256ull) {\n"
-                   "        unsigned long long h = (i + a.seed) * 0x9e3779b97f4a7c15ull;\n"
-                   "        h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ull;\n"
-                   "        h = (h ^ (h >> 27)) * 0x94d049bb133111ebull;\n"
-                   "        h ^= h >> 31;\n"
-                   "        const float u = ((h >> 40) + 0.5f) * 0x1p-24f, v = (h & 0xffffffull) * 0x1p-24f;\n"
-                   "        a.out[i] = sqrtf(-2.0f * logf(u)) * cosf(6.2831853f * v);\n"
-                   "    }\n"
-                   "}\n";
-        };
-        modules_ = gpu::load_kernels(device, {{"fill", text("float")}, {"fill", text("double")}});
-    }
+    explicit Normals(const gpu::Device& device) : modules_(gpu::load_kernels(device, gpu_bench_sources())) {}
     void fill(const gpu::Memory& memory, DType dtype, std::uint64_t seed) const {
         const std::uint64_t words[] = {reinterpret_cast<std::uintptr_t>(memory.data()), memory.bytes() / size_of(dtype), seed << 40U};
         modules_[dtype == DType::float64 ? 1 : 0]->launch({4096, 1}, 256, 0, nullptr, words);
@@ -215,5 +200,22 @@ class GpuBench {
 }  // namespace
 
 int gpu_bench(const std::vector<GpuProblemToTime>& problems, const GpuBenchOptions& options) { return GpuBench(options).run(problems); }
+
+std::vector<gpu::KernelSource> gpu_bench_sources() {
+    const auto text = [](const char* type) {
+        return std::string("struct Arguments { ") + type + "* out; unsigned long long count, seed; };\n" +
+               "extern \"C\" __global__ void fill(Arguments a) {\n"
+               "    for (unsigned long long i = blockIdx.x * 256ull + threadIdx.x; i < a.count; i += gridDim.x * 256ull) {\n"
+               "        unsigned long long h = (i + a.seed) * 0x9e3779b97f4a7c15ull;\n"
+               "        h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ull;\n"
+               "        h = (h ^ (h >> 27)) * 0x94d049bb133111ebull;\n"
+               "        h ^= h >> 31;\n"
+               "        const float u = ((h >> 40) + 0.5f) * 0x1p-24f, v = (h & 0xffffffull) * 0x1p-24f;\n"
+               "        a.out[i] = sqrtf(-2.0f * logf(u)) * cosf(6.2831853f * v);\n"
+               "    }\n"
+               "}\n";
+    };
+    return {{"fill", text("float")}, {"fill", text("double")}};
+}
 
 }  // namespace clebsch::tool

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "run/gpu/kernels.hpp"
 #include "tool/machine_options.hpp"
 #include "tool/request.hpp"
 
@@ -23,6 +24,9 @@ struct GpuBenchOptions {
     int device = 0, blocks = 0, team_warps = 0, consumers = 0;
     bool deterministic = false, json = false;
 };
+
+/// Its own kernels, which fill arrays with random numbers.
+std::vector<gpu::KernelSource> gpu_bench_sources();
 
 /// Prints the report; programs and what has no polynomial are named as left out. Returns an exit code.
 int gpu_bench(const std::vector<GpuProblemToTime>& problems, const GpuBenchOptions& options);

@@ -3,9 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "base/error.hpp"
 #include "run/gpu/driver.hpp"
+#include "run/gpu/store.hpp"
 
 namespace clebsch::tool {
 
@@ -41,7 +43,12 @@ std::optional<InstructionSet> MachineOptions::isa() const {
 
 std::optional<int> MachineOptions::gpu() const {
     const std::optional<int> number = gpu::parse_device(device, "--device");
+    if (!number && !prebuilt.empty()) fail("--prebuilt: expected with --device cuda only, got --device " + device);
     if (!number) return number;
+    for (const std::string& folder : prebuilt) {
+        if (!std::filesystem::is_directory(folder)) throw Error(ErrorKind::not_found, "--prebuilt: " + folder + " is no folder");
+        gpu::add_prebuilt_folder(folder);
+    }
     for (const auto& [option, given] :
          {std::pair{"--threads", threads != 0}, {"--instruction-set", !instruction_set.empty()}, {"--copy-megabytes", copy_megabytes != 0}})
         if (given) fail(std::string(option) + ": expected with --device cpu only, got --device " + device);
@@ -70,6 +77,9 @@ void add_device_option(CLI::App& command, MachineOptions& options) {
     command.add_option("--device", options.device, "cpu, cuda or cuda:NUMBER")->capture_default_str();
     command.add_flag("--deterministic", options.deterministic,
                      "On a GPU: every sum in one order, so that results are the same bits every time (slower)");
+    command
+        .add_option("--prebuilt", options.prebuilt, "With --device cuda: a folder of kernels made by `clebsch prebuild`; again for others")
+        ->allow_extra_args(false);
 }
 
 Threads::Threads(int threads)

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "run/peaks.hpp"
 #include "run/threads.hpp"
@@ -29,18 +30,20 @@ struct MachineOptions {
     std::string dtype = "float32";
     std::int64_t copy_megabytes = 0;  ///< 0: larger than the last-level cache
     std::string device = "cpu";
-    bool deterministic = false;  ///< on a GPU; the processor always is
+    bool deterministic = false;         ///< on a GPU; the processor always is
+    std::vector<std::string> prebuilt;  ///< folders of kernels for the GPU
 
     DType type() const;  ///< throws Error unless float32 or float64
     std::optional<InstructionSet> isa() const;
-    std::optional<int> gpu() const;  ///< the number of the GPU asked for; nothing: the processor. Throws Error for other
-                                     ///< text, and for options given that a GPU makes no use of
+    /// The number of the GPU asked for, whose plans then find kernels in the folders given; nothing: the processor. Throws Error for other
+    /// text, and for options given that the device makes no use of.
+    std::optional<int> gpu() const;
     /// Measures them with these options.
     MeasuredPeaks peaks(const ParallelFor& parallel_for) const;
 };
 /// `dtype`, `peaks`: whether the command has a choice of dtype, and measures peaks.
 void add_machine_options(CLI::App& command, MachineOptions& options, bool dtype, bool peaks = true);
-/// --device: cpu, cuda or cuda:NUMBER; --deterministic.
+/// --device: cpu, cuda or cuda:NUMBER; --deterministic; --prebuilt.
 void add_device_option(CLI::App& command, MachineOptions& options);
 
 /// The pool that a subcommand runs on: the default one, or one of its own with as many threads as asked for.

@@ -9,6 +9,7 @@
 #include "tool/command.hpp"
 #include "tool/explain_model.hpp"
 #include "tool/force_field_file.hpp"
+#include "tool/gpu_bench.hpp"
 #include "tool/passes.hpp"
 #include "tool/progress.hpp"
 #include "tool/report.hpp"
@@ -60,6 +61,7 @@ int run(const Arguments& arguments) {
             prebuild(folder, name, options);
         } else {
             add_operation(folder, name, arguments);
+            folder.add(gpu_bench_sources());  // so that `clebsch bench` needs no compiler either
         }
         table.row({name, std::int64_t{folder.kernels() - kernels}, std::int64_t{folder.compiled() - compiled}});
     }
@@ -76,7 +78,9 @@ void add_prebuild(CLI::App& app, int& status) {
         app.add_subcommand("prebuild", "A folder of GPU kernels for machines without CUDA's run-time compiler (NVRTC); needs no GPU");
     command->add_option("what", arguments->names, "Models (.nqx), operations and labels of named problems")->required();
     command->add_option("--arch", arguments->architecture, "Of the GPU: sm_80, sm_90, sm_100, sm_120")->required();
-    command->add_option("--output", arguments->output, "The folder; beside MODEL it is found as MODEL.kernels, else by CLEBSCH_PREBUILT")
+    command
+        ->add_option("--output", arguments->output,
+                     "The folder; beside MODEL it is found as MODEL.kernels, else by --prebuilt or CLEBSCH_PREBUILT")
         ->required();
     command->add_option("--passes", arguments->passes, "Of operations: some of forward,backward,double")->capture_default_str();
     command->add_option("--dtype", arguments->machine.dtype, "float32 or float64")->capture_default_str();
@@ -87,7 +91,8 @@ void add_prebuild(CLI::App& app, int& status) {
         "Kernels are those of this version of the library; a folder may hold those of several models and architectures.\n"
         "Examples:\n"
         "  clebsch prebuild nequix-mp-1.nqx --arch sm_90 --output nequix-mp-1.nqx.kernels\n"
-        "  clebsch prebuild nequix-main mace-large --arch sm_80 --passes forward,backward,double --output kernels");
+        "  clebsch prebuild nequix-main mace-large --arch sm_80 --passes forward,backward,double --output kernels\n"
+        "  clebsch bench nequix-main --device cuda --prebuilt kernels");
     command->callback([arguments, &status] { status = run(*arguments); });
 }
 

@@ -330,5 +330,7 @@ TEST_CASE("prebuild fills a folder of kernels once, or names the compiler that i
     check_error({"prebuild", "nequip-lips", "--arch", "sm_90", "--passes", "backwards", "--output", folder},
                 {"backwards", "forward,backward,double"});
     check_error({"prebuild", "no-such-problem", "--arch", "sm_90", "--output", folder}, {"no-such-problem"});
+    check_error({"bench", "nequip-lips", "--prebuilt", folder}, {"--prebuilt", "--device cuda only"});
+    check_error({"bench", "nequip-lips", "--device", "cuda", "--prebuilt", folder + "/none"}, {"--prebuilt", "none is no folder"});
     std::filesystem::remove_all(folder);
 }

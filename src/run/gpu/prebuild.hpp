@@ -22,12 +22,12 @@ class PrebuiltFolder {
     /// plans do for the polynomial or program, without the compiler, when the folder cannot be written.
     void add(const Polynomial& polynomial, const PlanOptions& options);
     void add(const Program& program, const ProgramOptions& options);
+    void add(const std::vector<KernelSource>& sources);
 
     int kernels() const { return kernels_; }    ///< asked for so far, each once
     int compiled() const { return compiled_; }  ///< of those, what was not there
 
  private:
-    void add(const std::vector<KernelSource>& sources);
     void add_polynomial(const Polynomial& polynomial, const PlanOptions& options, DType compute);
 
     std::filesystem::path folder_;
