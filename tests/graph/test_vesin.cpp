@@ -97,3 +97,26 @@ TEST_CASE("vesin is found by file, package folder and prefix; another version's 
         contains(refused, "has another interface than version 0.6 (VesinOptions in its vesin.h is {double cutoff;bool full;bool sorted})"));
     CHECK(contains(refused, "pip install"));
 }
+
+TEST_CASE("a vesin that gives a reason for its failure is not taken for another version") {
+    if (std::system("c++ --version > /dev/null 2>&1") != 0) {
+        MESSAGE("skipped: there is no host compiler called c++");
+        return;
+    }
+    const TemporaryFolder folder;
+    const std::string source = (folder.path / "vesin.cpp").string(), library = (folder.path / "libvesin.so").string();
+    write_file(
+        source,
+        "struct Options { double cutoff; bool full, sorted; int algorithm; double skin; int threads; bool shifts, distances, vectors; };\n"
+        "struct Device { int kind, number; };\n"
+        "extern \"C\" int vesin_neighbors(const void*, unsigned long, const void*, const void*, Device, Options, void*, const char** m) {\n"
+        "    *m = \"Resource temporarily unavailable\";\n"
+        "    return 1;\n"
+        "}\n"
+        "extern \"C\" void vesin_free(void*) {}\n");
+    REQUIRE(std::system(("c++ -shared -fPIC -o " + library + " " + source).c_str()) == 0);
+    const std::string status = status_with("CLEBSCH_VESIN_LIBRARY=" + library);
+    CAPTURE(status);
+    CHECK(contains(status, "fails: Resource temporarily unavailable"));
+    CHECK_FALSE(contains(status, "another interface"));
+}
