@@ -7,6 +7,7 @@
 #include "emit/general.hpp"
 #include "emit/order.hpp"
 #include "emit/stream.hpp"
+#include "emit/table.hpp"
 #include "emit/text.hpp"
 
 namespace clebsch {
@@ -17,8 +18,8 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
                                                        {"stream-whole", StreamSplit::never},
                                                        {"stream-split", StreamSplit::always}};
     const auto split = splits.find(schedule);
-    if (split == splits.end() && schedule != "general")
-        fail("GPU schedule '" + schedule + "' is unknown; expected stream, stream-whole, stream-split or general");
+    if (split == splits.end() && schedule != "general" && schedule != "table")
+        fail("GPU schedule '" + schedule + "' is unknown; expected stream, stream-whole, stream-split, general or table");
     GpuKernels kernels;
     std::string why_not = "the general schedule was asked for";
     if (split != splits.end()) kernels.streams = stream_kernels(problem, why_not, split->second);
@@ -43,9 +44,17 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
         else if (stream.cuts && sums) add(GpuStageKind::stream_cuts, emit_stream_cuts(own, stream));
         add(GpuStageKind::stream, emit_stream(own, stream));
     }
-    if (kernels.streams.empty()) {
+    if (schedule == "table") {
+        kernels.table = schedule_table(problem, why_not);
+        if (!kernels.table)
+            throw Error(ErrorKind::unsupported, "the kernel compiled with the library does not take this polynomial: " + why_not);
+        kernels.general = kernels.table->general;
+        kernels.explain = explain(*kernels.table, problem);
+    } else if (kernels.streams.empty()) {
         kernels.general = schedule_general(problem);
         kernels.explain = explain(*kernels.general, problem) + "not the stream schedule: " + why_not + "\n";
+    }
+    if (kernels.general) {
         for (std::size_t o = 0; o < operands; ++o)
             kernels.summed[o] = problem.polynomial.operands[o].role == Role::output && kernels.general->sums[o] != RowSum::own;
         if (problem.ordered) kernels.has_parts = kernels.summed;
@@ -54,7 +63,8 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
         if (std::ranges::find(kernels.has_parts, true) != kernels.has_parts.end())
             kernels.stages.push_back({.kind = GpuStageKind::general_parts, .kernel = emit_part_targets(problem)});
         if (!kernels.general->jobs.empty())
-            kernels.stages.push_back({.kind = GpuStageKind::general, .kernel = emit_general(problem, *kernels.general)});
+            kernels.stages.push_back(
+                {.kind = GpuStageKind::general, .kernel = kernels.table ? table_kernel(problem) : emit_general(problem, *kernels.general)});
     }
     for (std::size_t o = 0; o < operands; ++o)
         if (kernels.has_parts[o])
@@ -65,8 +75,10 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
             problem.polynomial.operands[o].size() == 0)
             continue;
         kernels.needs_sums[o] = true;
-        kernels.stages.push_back(
-            {.kind = GpuStageKind::rounding, .kernel = emit_rounding(problem, static_cast<int>(o)), .operand = static_cast<int>(o)});
+        const auto operand = static_cast<int>(o);
+        kernels.stages.push_back({.kind = GpuStageKind::rounding,
+                                  .kernel = kernels.table ? table_rounding(problem, operand) : emit_rounding(problem, operand),
+                                  .operand = operand});
     }
     return kernels;
 }

@@ -6,6 +6,7 @@
 
 #include "schedule/gpu_general.hpp"
 #include "schedule/gpu_kernel.hpp"
+#include "schedule/gpu_table.hpp"
 #include "schedule/stream_split.hpp"
 
 namespace clebsch {
@@ -23,14 +24,16 @@ struct GpuStage {
 struct GpuKernels {
     std::vector<StreamKernel> streams;  ///< empty: the general schedule
     std::optional<GeneralSchedule> general;
-    std::vector<GpuStage> stages;  ///< in the order they run
-    std::vector<bool> summed;      ///< per operand: an output that is added to and has to begin as zero
-    std::vector<bool> needs_sums;  ///< of those: stored otherwise than summed, so that the workspace holds the sums
-    std::vector<bool> has_parts;   ///< per operand: an output parts of whose sums are in the workspace
+    std::optional<TableSchedule> table;  ///< the general schedule is its, and its kernels are compiled already
+    std::vector<GpuStage> stages;        ///< in the order they run
+    std::vector<bool> summed;            ///< per operand: an output that is added to and has to begin as zero
+    std::vector<bool> needs_sums;        ///< of those: stored otherwise than summed, so that the workspace holds the sums
+    std::vector<bool> has_parts;         ///< per operand: an output parts of whose sums are in the workspace
     std::string explain;
 };
 
-/// `schedule`: "" chooses, "stream" and "general" force, "stream-whole" and "stream-split" force one kernel or as many as there can be.
+/// `schedule`: "" chooses, "stream" and "general" force, "stream-whole" and "stream-split" force one kernel or as many as there can be;
+/// "table": the kernel that was compiled with the library, which is never chosen.
 /// Throws Error(unsupported) when the forced one does not take the polynomial, Error(invalid_argument) for another name.
 GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule = "");
 

@@ -96,6 +96,10 @@ std::string argument_name(const GpuProblem& problem, const KernelArgument& argum
             return "aligned";
         case Kind::error:
             return "error";
+        case Kind::table:
+            return "table";
+        case Kind::constant:
+            return "constant";
     }
     return "";
 }

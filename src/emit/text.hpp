@@ -47,5 +47,7 @@ std::string_view stream_preamble();
 std::string_view matrix_preamble();
 /// Sorting of rows (skeletons/order.cuh).
 std::string_view order_preamble();
+/// The kernel that reads its coefficients when it runs (skeletons/table.cuh).
+std::string_view table_preamble();
 
 }  // namespace clebsch

@@ -56,6 +56,8 @@ struct KernelArgument {
         chunk,         ///< rows that one owner of sums walks
         aligned,       ///< bit o: rows of operand o start at multiples of 16 bytes
         error,         ///< a flag in device memory: set when an index is out of range
+        table,         ///< address of a table schedule's words
+        constant,      ///< `which` itself
     };
     Kind kind = Kind::data;
     int which = -1;

@@ -106,6 +106,9 @@ class Order {
     Order(const Program& program, const std::vector<int>& nodes) : program_(program), ready_(program.values.size(), true) {
         for (const int n : nodes) {
             const Node& node = program.nodes[at(n)];
+            if (const auto* function = std::get_if<FunctionNode>(&node);
+                function != nullptr && program.values[at(function->input)].size() == 0)
+                continue;  // of no numbers
             Member member{.node = n, .inputs = values_of(node, Role::input)};
             if (const std::optional<std::int64_t> work = lanes_work(program, node); work && *work <= most_work) {
                 member.width = 1;

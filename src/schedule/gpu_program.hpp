@@ -19,6 +19,7 @@ struct GpuProgramStep {
 };
 
 /// Of the nodes given (a group of schedule/program_groups.hpp: one row space), in an order that brings what suits one tape side by side.
+/// Functions of values without numbers are left out.
 std::vector<GpuProgramStep> gpu_steps(const Program& program, const std::vector<int>& nodes);
 
 /// A node that treats the numbers of its values one by one, all values alike, on values of one number; nothing for others. `numbers`:

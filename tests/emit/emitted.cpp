@@ -200,6 +200,10 @@ class Runner {
                 return aligned_ ? ~std::uint64_t{0} : 0;
             case Kind::error:
                 return reinterpret_cast<std::uintptr_t>(&error_);
+            case Kind::table:
+                return reinterpret_cast<std::uintptr_t>(prepared_.kernels.table->words.data());
+            case Kind::constant:
+                return static_cast<std::uint64_t>(argument.which);
         }
         return 0;
     }

@@ -165,6 +165,15 @@ static int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); 
 static int __popc(unsigned bits) { return __builtin_popcount(bits); }
 static int __clz(int bits) { return bits == 0 ? 32 : __builtin_clz(static_cast<unsigned>(bits)); }
 
+// Numbers of 16 bits are tested on a device alone.
+struct Bfloat16 {
+    operator double() const { return NAN; }
+    Bfloat16() {}
+    Bfloat16(double) {}
+};
+struct Float16 : Bfloat16 {
+    using Bfloat16::Bfloat16;
+};
 template <class T, class S>
 static T number(S stored) {
     return static_cast<T>(stored);

@@ -52,6 +52,46 @@ TEST_CASE("general kernels of random polynomials and their derivatives give the 
     compare(cases);
 }
 
+TEST_CASE("the kernel that reads its coefficients at run time gives the reference's numbers for channel-wise polynomials of any order") {
+    if (!has_host_compiler()) return;
+    constexpr std::uint64_t seed = 75'240;
+    MESSAGE("seed " << seed);
+    std::vector<EmittedCase> cases;
+    Coverage coverage;
+    int refused = 0;
+    for (std::uint64_t i = 0; cases.size() < 14; ++i) {
+        random::Engine engine(seed + i);
+        const int order = static_cast<int>(cases.size() % 4);
+        random::Limits limits;
+        limits.rows = 40;
+        limits.work = 4e4;
+        limits.path_work = 1'000;
+        const bool any = i % 3 == 0;  // else convolutions and products
+        Polynomial polynomial =
+            random::gradients(any ? random::polynomial(engine, limits) : random::channelwise(engine, 33, order == 3 ? 1 : 2), order);
+        if (i % 5 == 1)
+            for (Index& index : polynomial.indices) index.sorted = false;
+        const GpuProblem problem{.polynomial = polynomial,
+                                 .storage = std::vector<GpuNumber>(polynomial.operands.size(), GpuNumber::float64),
+                                 .compute = GpuNumber::float64,
+                                 .target = gpu_target("sm_90")};
+        std::string why_not;
+        if (!schedule_table(problem, why_not)) {
+            CHECK(any);
+            CHECK(why_not.find("channel-wise") != std::string::npos);
+            ++refused;
+            continue;
+        }
+        cases.push_back({polynomial, random::inputs(engine, polynomial, limits), "table"});
+        coverage.add(polynomial);
+        coverage.add(cases.back().inputs);
+        coverage.count("order", std::to_string(order));
+    }
+    CHECK(refused > 0);
+    MESSAGE(coverage.to_text());
+    compare(cases);
+}
+
 TEST_CASE("stream kernels of convolutions and products give the reference's numbers on ragged, masked graphs") {
     if (!has_host_compiler()) return;
     constexpr std::uint64_t seed = 80'240;

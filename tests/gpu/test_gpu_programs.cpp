@@ -86,6 +86,21 @@ TEST_CASE("tapes with every function compile, a thread per row and number by num
     }
 }
 
+TEST_CASE("functions of values without numbers make no step") {
+    ProgramBuilder builder;
+    const int x = builder.input("x", "row", {{4, 1, {}}}), none = builder.input("none", "row", {{0, 3, {}}});
+    const Function silu = parse_function("silu");
+    const Program program = builder.finish({builder.apply("y", silu, x), builder.apply("nothing", silu, none)});
+    const std::vector<GpuProgramStep> steps = gpu_steps(program, {0, 1});
+    REQUIRE(steps.size() == 1);
+    CHECK(steps[0].nodes == std::vector<int>{0});
+    if (!can_run_on_gpu()) return;
+    const gpu::ProgramPlan plan(program);
+    random::Engine engine(4);
+    const ReferenceInputs inputs = rounded_inputs(program, random::inputs(engine, program), plan.dtypes());
+    CHECK(error_against(run_gpu(plan, inputs), evaluate(program, inputs)) < 1e-6);
+}
+
 TEST_CASE("random programs run on the GPU as the reference says") {
     if (!can_run_on_gpu()) return;
     const int count = repetitions(40);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "describe/derivative.hpp"
+#include "schedule/program_order.hpp"
 #include "support/operation_samples.hpp"
 #include "support/polynomial_builder.hpp"
 #include "support/repetitions.hpp"
@@ -70,6 +71,13 @@ GpuDraw draw_for_gpu(std::uint64_t seed) {
     const bool wide = std::ranges::find(draw.dtypes, DType::float64) != draw.dtypes.end();
     draw.compute = wide || chance(engine, 0.1) ? DType::float64 : DType::float32;
     if (wide && chance(engine, 0.1)) draw.compute = DType::float32;
+    if (const auto* program = std::get_if<Program>(&draw.description))  // an output that nodes read on is read as it is stored
+        for (std::size_t o = 0; o < program->outputs.size(); ++o)
+            if (std::ranges::any_of(program->nodes, [&](const Node& node) {
+                    const std::vector<int> read = values_of(node, Role::input);
+                    return std::ranges::find(read, program->outputs[o]) != read.end();
+                }))
+                draw.dtypes[program->inputs.size() + o] = draw.compute;
     draw.deterministic = chance(engine, 0.3);
     draw.compute_again = chance(engine, 0.5);
     draw.schedule =

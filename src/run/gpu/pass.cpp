@@ -1,22 +1,33 @@
 #include "run/gpu/pass.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <mutex>
 
 #include "base/error.hpp"
 #include "run/gpu/kernels.hpp"
 #include "run/gpu/plan.hpp"
+#include "run/gpu/table_kernel.hpp"
 
 namespace clebsch::gpu {
 namespace {
 
 constexpr std::size_t alignment = 256;
 std::size_t at(int position) { return static_cast<std::size_t>(position); }
+std::size_t padded(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 std::uint64_t address(const void* pointer) { return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer)); }
+
+constexpr std::size_t most_arguments = 512;  // 64-bit words: CUDA takes 4 kB
 
 }  // namespace
 
-namespace {
-constexpr std::size_t most_arguments = 512;  // 64-bit words: CUDA takes 4 kB
+void add_workspace(std::size_t& bytes, std::int64_t rows, std::int64_t numbers, std::size_t element) {
+    constexpr std::size_t most = std::size_t{1} << 62;
+    std::size_t size = 0;
+    if (__builtin_mul_overflow(static_cast<std::size_t>(rows), static_cast<std::size_t>(numbers), &size) ||
+        __builtin_mul_overflow(size, element, &size) || size > most || bytes + padded(size) > most)
+        fail("the workspace would exceed 2^62 bytes");
+    bytes += padded(size);
 }
 
 Pass::Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, DType compute, const std::string& schedule)
@@ -33,9 +44,8 @@ Pass::Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, 
                                                                                  : space(polynomial().space_of(operand)));
     }
     for (const Index& index : polynomial().indices) index_to_.push_back(space(index.to));
-    std::vector<KernelSource> sources;
-    kernels_ = gpu_kernels_for(problem_, schedule, [&](const GpuKernels& kernels) {
-        sources.clear();
+    const auto load = [&](const GpuKernels& kernels) {
+        std::vector<KernelSource> sources;
         for (const GpuStage& stage : kernels.stages) {
             if (const std::size_t count = stage.kernel.arguments.size(); count > most_arguments)
                 throw Error(ErrorKind::unsupported, "a kernel of " + std::to_string(polynomial().operands.size()) + " operands takes " +
@@ -43,9 +53,16 @@ Pass::Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, 
             sources.push_back({stage.kernel.name, full_text(stage)});
         }
         modules_ = load_kernels(device, sources);
-    });
-    stream_blocks_.assign(sources.size(), 0);
-    for (std::size_t s = 0; s < sources.size(); ++s) {
+    };
+    try {
+        if (schedule == "table") load_table();
+        else kernels_ = gpu_kernels_for(problem_, schedule, load);
+    } catch (const KernelMissing& missing) {
+        if (!schedule.empty()) throw;
+        load_table_without(missing);
+    }
+    stream_blocks_.assign(modules_.size(), 0);
+    for (std::size_t s = 0; s < modules_.size(); ++s) {
         if (kernels_.stages[s].kind != GpuStageKind::stream) continue;
         const StreamSchedule& stream = kernels_.streams[at(kernels_.stages[s].stream)].schedule;
         if (!stream.stationary.empty()) stationary_space_ = index_to_[at(polynomial().find_index(stream.stationary.back()))];
@@ -61,6 +78,32 @@ Pass::Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, 
     }
 }
 
+void Pass::load_table() {
+    kernels_ = gpu_kernels(problem_, "table");
+    modules_.clear();
+    for (const GpuStage& stage : kernels_.stages) modules_.push_back(table_module(*device_, stage.kernel.name));
+    const std::vector<std::int64_t>& words = kernels_.table->words;
+    tables_ = std::make_unique<Memory>(*device_, words.size() * sizeof(std::int64_t));
+    device_->to_device(tables_->data(), words.data(), tables_->bytes());
+}
+
+void Pass::load_table_without(const KernelMissing& missing) {
+    std::string why = table_image_missing();
+    if (why.empty() && !schedule_table(problem_, why)) why = "The kernel that was compiled with the library does not take it: " + why;
+    if (!why.empty()) throw KernelMissing(missing.kind(), std::string(missing.what()) + "\n" + why);
+    load_table();
+    constexpr const char* reason = "there is neither CUDA's run-time compiler (NVRTC) nor a prebuilt kernel";
+    kernels_.explain += std::string("not a kernel of its own: ") + reason + "\n";
+    static std::once_flag said;
+    std::call_once(said, [] {
+        std::fprintf(
+            stderr,
+            "clebsch: %s: operations run on the kernel that was compiled with the library, which is slower (docs/gpu.md, Without the "
+            "compiler)\n",
+            reason);
+    });
+}
+
 std::int64_t Pass::rows_of(std::size_t o, std::span<const std::int64_t> rows) const {
     return operand_space_[o] < 0 ? 1 : rows[at(operand_space_[o])];
 }
@@ -71,12 +114,7 @@ GpuChunks Pass::chunks(std::span<const std::int64_t> rows) const {
 
 std::size_t Pass::offset(std::size_t o, std::span<const std::int64_t> rows) const {
     std::size_t bytes = 0;
-    const auto add = [&](std::int64_t count, std::int64_t numbers, std::size_t element) {
-        std::size_t size = 0;
-        if (__builtin_mul_overflow(static_cast<std::size_t>(count), static_cast<std::size_t>(numbers) * element, &size) ||
-            __builtin_add_overflow(bytes, (size + alignment - 1) / alignment * alignment, &bytes) || bytes > (std::size_t{1} << 62))
-            fail("the workspace would exceed 2^62 bytes");
-    };
+    const auto add = [&](std::int64_t count, std::int64_t numbers, std::size_t element) { add_workspace(bytes, count, numbers, element); };
     const std::size_t operands = polynomial().operands.size();
     for (std::size_t other = 0; other < std::min(o, operands); ++other) {
         if (kernels_.has_parts[other]) add(chunks(rows).parts(), polynomial().operands[other].size(), size_of(compute_));
@@ -132,6 +170,10 @@ std::uint64_t Pass::argument(const KernelArgument& argument, const Call& call, v
         }
         case Kind::error:
             return address(error);
+        case Kind::table:
+            return address(tables_->data());
+        case Kind::constant:
+            return static_cast<std::uint64_t>(argument.which);
     }
     return 0;
 }

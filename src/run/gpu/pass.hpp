@@ -11,12 +11,17 @@
 #include "emit/kernels.hpp"
 #include "run/call.hpp"
 #include "run/gpu/driver.hpp"
+#include "run/gpu/kernels.hpp"
 
 namespace clebsch::gpu {
 
+/// Adds room for so many rows to a workspace, at multiples of 256 bytes. Throws Error beyond 2^62 bytes.
+void add_workspace(std::size_t& bytes, std::int64_t rows, std::int64_t numbers, std::size_t element);
+
 class Pass {
  public:
-    /// Schedules, compiles (or finds compiled kernels) and loads. Throws Error.
+    /// Schedules, compiles (or finds compiled kernels) and loads. Where neither the compiler nor prebuilt kernels are there, a channel-wise
+    /// polynomial runs on the kernel that was compiled with the library. Throws Error.
     Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, DType compute, const std::string& schedule);
 
     const Polynomial& polynomial() const { return problem_.polynomial; }
@@ -40,8 +45,11 @@ class Pass {
     int stationary_space_ = -1;
     GpuKernels kernels_;
     std::vector<std::shared_ptr<const Module>> modules_;  ///< of the stages
+    std::unique_ptr<Memory> tables_;                      ///< of the table schedule
     std::vector<std::int64_t> stream_blocks_;             ///< of every stage that is a stream kernel (else 0): the machine takes at once
 
+    void load_table();
+    void load_table_without(const KernelMissing& missing);
     std::int64_t rows_of(std::size_t o, std::span<const std::int64_t> rows) const;
     GpuChunks chunks(std::span<const std::int64_t> rows) const;
     /// Where an output's sums or parts begin in the workspace; behind the last operand's the targets of parts; then the end.

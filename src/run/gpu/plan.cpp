@@ -141,15 +141,8 @@ struct PolynomialPlan::Data : CallArguments {
     /// Where messages of an output begin in the workspace; for the number of operands: their end.
     std::size_t message_offset(std::size_t o, std::int64_t all_rows) const {
         std::size_t bytes = 0;
-        for (std::size_t other = 0; other < o; ++other) {
-            if (!messages[other]) continue;
-            std::size_t size = 0;
-            if (__builtin_mul_overflow(static_cast<std::size_t>(all_rows),
-                                       static_cast<std::size_t>(polynomial.operands[other].size()) * size_of(compute), &size) ||
-                size > (std::size_t{1} << 60))
-                fail("the workspace would exceed 2^60 bytes");
-            bytes += (size + alignment - 1) / alignment * alignment;
-        }
+        for (std::size_t other = 0; other < o; ++other)
+            if (messages[other]) add_workspace(bytes, all_rows, polynomial.operands[other].size(), size_of(compute));
         return bytes;
     }
     void add_pass(OrderedPass made, const PlanOptions& options);
@@ -196,6 +189,7 @@ const std::vector<DType>& PolynomialPlan::dtypes() const { return data_->dtypes;
 DType PolynomialPlan::compute() const { return data_->compute; }
 const Device& PolynomialPlan::device() const { return *data_->device; }
 const char* PolynomialPlan::schedule() const {
+    if (std::ranges::any_of(data_->passes, [](const PlannedPass& pass) { return pass.pass.kernels().table.has_value(); })) return "table";
     const auto is_stream = [](const PlannedPass& pass) { return !pass.pass.kernels().streams.empty(); };
     if (std::ranges::none_of(data_->passes, is_stream)) return "general";
     return std::ranges::all_of(data_->passes, is_stream) ? "stream" : "stream and general";
@@ -209,9 +203,12 @@ std::size_t PolynomialPlan::workspace_bytes(std::span<const std::int64_t> rows) 
     for (const PlannedPass& pass : data_->passes) {  // one after the other
         own.clear();
         for (const int space : pass.spaces) own.push_back(rows[at(space)]);
-        bytes = std::max(bytes, pass.order_bytes(rows[0]) + pass.pass.workspace_bytes(own));
+        std::size_t of_pass = pass.order_bytes(rows[0]);
+        add_workspace(of_pass, 1, 1, pass.pass.workspace_bytes(own));
+        bytes = std::max(bytes, of_pass);
     }
-    return data_->message_offset(data_->messages.size(), rows[0]) + bytes;
+    add_workspace(bytes, 1, 1, data_->message_offset(data_->messages.size(), rows[0]));
+    return bytes;
 }
 
 void PolynomialPlan::Data::launch(const PlannedPass& pass, const Call& call, void* workspace, Stream stream) const {

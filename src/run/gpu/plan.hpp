@@ -21,7 +21,7 @@ namespace clebsch::gpu {
 struct PlanOptions {
     std::vector<DType> dtypes = {};     ///< storage of each operand, in their order; empty: float32 all
     std::optional<DType> compute = {};  ///< float32 or float64; default: float64 if every operand is stored so, else float32
-    std::string schedule = {};          ///< "": chosen; "stream" (in one kernel, or in many: "stream-whole", "stream-split"), "general"
+    std::string schedule = {};  ///< "": chosen; "stream" (in one kernel, or in many: "stream-whole", "stream-split"), "general", "table"
     int device = 0;
     /// Every sum in one order, so that two launches give the same bits (schedule/gpu_order): sums through indices that are not sorted take
     /// a pass of their own over the rows in the order of these indices, which is found in every launch.
@@ -60,7 +60,7 @@ class PolynomialPlan {
 
     Work work(std::span<const std::int64_t> rows) const;
     std::string explain() const;
-    /// "stream" or "general"; "stream and general" where passes differ.
+    /// "stream" or "general"; "stream and general" where passes differ; "table": on the kernel that was compiled with the library.
     const char* schedule() const;
     /// Registers per thread and spilled bytes of every kernel.
     struct Resources {

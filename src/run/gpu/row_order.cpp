@@ -7,12 +7,14 @@
 #include "base/error.hpp"
 #include "emit/order.hpp"
 #include "emit/text.hpp"
+#include "run/gpu/pass.hpp"
 
 namespace clebsch::gpu {
 namespace {
 
 constexpr std::size_t alignment = 256;
-constexpr std::size_t values_of_digit = 256, most_indices = 64;
+constexpr std::int64_t values_of_digit = 256;
+constexpr std::size_t most_indices = 64;
 
 std::uint64_t address(const void* pointer) { return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer)); }
 std::int64_t tiles(std::int64_t rows) { return (rows + order_tile - 1) / order_tile; }
@@ -35,8 +37,10 @@ std::vector<KernelSource> RowOrder::sources(std::size_t indices) {
 }
 
 std::size_t RowOrder::bytes(std::int64_t rows) {
-    const std::size_t counts = values_of_digit * 8 * static_cast<std::size_t>(tiles(rows) + 1);
-    return 4 * array_bytes(rows) + (counts + alignment - 1) / alignment * alignment;
+    std::size_t bytes = 0;
+    for (int sorted = 0; sorted < 4; ++sorted) add_workspace(bytes, rows, 1, 8);
+    add_workspace(bytes, tiles(rows) + 1, values_of_digit, 8);
+    return bytes;
 }
 
 RowOrder::Result RowOrder::result(void* memory, std::int64_t rows) {
@@ -75,7 +79,7 @@ void RowOrder::launch(std::span<const IndexBuffer> chain, std::span<const std::i
                                            digit + 1 == digits ? std::uint64_t{1} : std::uint64_t{0}};
         const auto grid = static_cast<std::int64_t>(blocks);
         modules_[1]->launch({grid, 1}, order_threads, 0, stream, arguments);
-        modules_[2]->launch({static_cast<std::int64_t>(values_of_digit), 1}, order_threads, 0, stream, arguments);
+        modules_[2]->launch({values_of_digit, 1}, order_threads, 0, stream, arguments);
         modules_[3]->launch({grid, 1}, order_threads, 0, stream, arguments);
     }
 }
