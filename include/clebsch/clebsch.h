@@ -101,6 +101,11 @@ CLEBSCH_API clebsch_status clebsch_operation_vjp(const clebsch_operation* operat
 /// Forward-mode derivative along `<input>_tangent`, gives `<output>_tangent`.
 CLEBSCH_API clebsch_status clebsch_operation_jvp(const clebsch_operation* operation, const char* const* inputs, size_t count,
                                                  clebsch_operation** derivative);
+/// The same polynomial with its rows in the order of `index`, which maps from its iteration space (receiver): sums through an index that is
+/// not sorted then run as fast as through one that is. Instead of what only `index` led to it takes two indices, `<index>_order` and
+/// `<index>_sorted`, which a clebsch_row_order has; its operands are the same.
+CLEBSCH_API clebsch_status clebsch_operation_in_order_of(const clebsch_operation* operation, const char* index,
+                                                         clebsch_operation** ordered);
 CLEBSCH_API void clebsch_operation_destroy(clebsch_operation* operation);
 /// Canonical text: parsing it gives the identical operation.
 CLEBSCH_API clebsch_status clebsch_operation_text(const clebsch_operation* operation, char** text);
@@ -207,7 +212,7 @@ typedef struct clebsch_call {
     size_t space_count;
     void* workspace;  ///< any alignment, at least clebsch_plan_workspace_size bytes; may be NULL when that is 0
     size_t workspace_bytes;
-    const clebsch_parallel* parallel;  ///< NULL: the library's pool
+    const clebsch_parallel* parallel;  ///< NULL: the library's pool. Plans for a GPU and the reference make no use of it.
 } clebsch_call;
 #define CLEBSCH_CALL_DEFAULTS \
     { sizeof(clebsch_call), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL }
@@ -225,6 +230,23 @@ CLEBSCH_API clebsch_status clebsch_launch_on_stream(const clebsch_plan* plan, co
 /// Waits for the GPU; `error` becomes 1 if a launch since the last call met an index out of range or a sorted one that decreases, else 0.
 /// For the processor, which refuses such a launch, 0.
 CLEBSCH_API clebsch_status clebsch_plan_index_error(const clebsch_plan* plan, int* error);
+/// Waits until the work on a stream of a GPU ("cuda", "cuda:1") is done; for what other libraries put there.
+CLEBSCH_API clebsch_status clebsch_stream_synchronize(const char* device, void* stream);
+/// A folder of kernels made by `clebsch prebuild`, in which plans for a GPU prepared from now on look before they compile; it is only read.
+CLEBSCH_API clebsch_status clebsch_add_kernel_folder(const char* path);
+
+/// Rows in the order of where an index leads, found once for any number of launches of an operation in the order of that index
+/// (clebsch_operation_in_order_of).
+typedef struct clebsch_row_order clebsch_row_order;
+/// `device`: NULL or "cpu", or where the array and the order are: "cuda", "cuda:1". `target_rows`: of the space the index leads to. Waits
+/// for the default stream of a GPU. CLEBSCH_INVALID_ARGUMENT for values other than -1 and rows of that space.
+CLEBSCH_API clebsch_status clebsch_row_order_create(const char* device, const clebsch_index_buffer* index, int64_t target_rows,
+                                                    clebsch_row_order** order);
+/// What to pass as `<index>_order` and `<index>_sorted`; the memory belongs to the order.
+CLEBSCH_API clebsch_status clebsch_row_order_indices(const clebsch_row_order* order, clebsch_index_buffer* rows,
+                                                     clebsch_index_buffer* sorted);
+CLEBSCH_API void clebsch_row_order_destroy(clebsch_row_order* order);
+
 /// The slow evaluator in extended precision that defines what an operation means: float64 buffers only, `workspace` and `parallel` unused.
 CLEBSCH_API clebsch_status clebsch_evaluate_reference(const clebsch_operation* operation, const clebsch_call* call);
 

@@ -118,6 +118,12 @@ class Operation {
     Operation vjp(const std::vector<std::string>& inputs) const { return derivative(clebsch_operation_vjp, inputs); }
     /// Takes the inputs and `<input>_tangent` of the named ones, gives `<output>_tangent`.
     Operation jvp(const std::vector<std::string>& inputs) const { return derivative(clebsch_operation_jvp, inputs); }
+    /// The same with its rows in the order of an index: takes `<index>_order` and `<index>_sorted` of a RowOrder instead.
+    Operation in_order_of(const std::string& index) const {
+        return Operation(detail::created(clebsch_operation_destroy, [&](clebsch_operation** ordered) {
+            return clebsch_operation_in_order_of(handle(), detail::pass(index), ordered);
+        }));
+    }
     bool is_program() const { return text().starts_with("clebsch program"); }
     std::string text() const {
         return detail::text_from([&](char** text) { return clebsch_operation_text(handle(), text); });
@@ -250,6 +256,31 @@ class Signature {
 };
 
 }  // namespace detail
+
+/// Rows in the order of where an index leads, found once for any number of launches (Operation::in_order_of). `device`: "" or where the
+/// index array is: "cuda", "cuda:1".
+class RowOrder {
+ public:
+    RowOrder(const IndexArray& index, std::int64_t target_rows, const std::string& device = {}) {
+        const clebsch_index_buffer given{index.data, index.type, index.size};
+        handle_ = detail::created(clebsch_row_order_destroy, [&](clebsch_row_order** handle) {
+            return clebsch_row_order_create(device.empty() ? nullptr : detail::pass(device), &given, target_rows, handle);
+        });
+    }
+    /// To pass as `<index>_order` and `<index>_sorted`; the memory belongs to this object and its copies.
+    IndexArray rows() const { return indices(true); }
+    IndexArray sorted() const { return indices(false); }
+
+ private:
+    IndexArray indices(bool of_rows) const {
+        clebsch_index_buffer rows{}, sorted{};
+        check(clebsch_row_order_indices(handle_.get(), &rows, &sorted));
+        const clebsch_index_buffer& chosen = of_rows ? rows : sorted;
+        return std::span(static_cast<const std::int64_t*>(chosen.data), static_cast<std::size_t>(chosen.count));
+    }
+
+    std::shared_ptr<const clebsch_row_order> handle_;
+};
 
 /// What an operation means: the slow evaluator in extended precision, on float64 arrays by name.
 inline void evaluate_reference(const Operation& operation, const Rows& rows, const Arrays& inputs, const Indices& indices,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # at run time __getattr__ imports them
     from ._verify import verify
     from .graph import Graph, neighbor_graph
     from .potential import Potential, Prediction
+    from .row_order import RowOrder
 
 __version__: str = library.clebsch_version().decode()
 
@@ -30,7 +31,9 @@ __all__ = [
     "Plan",
     "Potential",
     "Prediction",
+    "RowOrder",
     "UnsupportedError",
+    "add_kernel_folder",
     "build",
     "builders",
     "force_instruction_set",
@@ -58,6 +61,11 @@ def force_instruction_set(name: str) -> None:
     call("clebsch_force_instruction_set", encode(name, "instruction set"))
 
 
+def add_kernel_folder(path: str) -> None:
+    """A folder of GPU kernels made by `clebsch prebuild`, where plans prepared from now on look before they compile."""
+    call("clebsch_add_kernel_folder", encode(path, "kernel folder"))
+
+
 def __getattr__(name: str) -> Any:
     """Graphs, potentials and `verify` are imported when first used, to keep `import clebsch` quick."""
     if name in ("Graph", "neighbor_graph"):
@@ -72,6 +80,10 @@ def __getattr__(name: str) -> Any:
         from . import potential
 
         return getattr(potential, name)
+    if name == "RowOrder":
+        from .row_order import RowOrder
+
+        return RowOrder
     if name == "verify":
         from ._verify import verify
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ._library import ClebschError
+from ._library import ClebschError, call
 
 _CUDA, _CUDA_MANAGED = 2, 13  # DLPack's kinds of devices
 _KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat"}
@@ -78,8 +78,13 @@ def _from_dlpack(name: str, value: Any, stream: int) -> DeviceArray:
 
 
 def _from_cuda_interface(name: str, value: Any, device: int) -> DeviceArray:
-    """Of an array that does not say which GPU has it: the plan's is believed."""
+    """Of an array that does not say which GPU has it: the plan's is believed. Work on the stream it names is waited for."""
     interface = value.__cuda_array_interface__
+    stream = interface.get("stream")
+    if stream == 0:
+        raise ClebschError(f"{name}: expected a stream that the CUDA array interface allows, got 0")
+    if stream is not None:
+        call("clebsch_stream_synchronize", f"cuda:{device}".encode(), stream)
     dtype = np.dtype(interface["typestr"])
     if not dtype.isnative or interface.get("mask") is not None:
         raise ClebschError(f"{name}: expected an array without a mask in this machine's byte order, got {interface['typestr']}")

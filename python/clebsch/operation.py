@@ -130,6 +130,11 @@ class Operation:
         """Forward-mode derivative: reads `<input>_tangent`, writes `<output>_tangent`."""
         return self._derivative("clebsch_operation_jvp", inputs)
 
+    def in_order_of(self, index: str) -> Operation:
+        """The same with its rows in the order of `index` (receiver), so that sums through it are as fast as through a sorted
+        one: takes `<index>_order` and `<index>_sorted`, which a `RowOrder` has, instead of what only `index` led to."""
+        return Operation._from_handle(call_handle("clebsch_operation_in_order_of", self._handle, encode(index, "index")))
+
     def _derivative(self, function: str, inputs: tuple[str, ...]) -> Operation:
         names = (c_char_p * len(inputs))(*[encode(name, "input name") for name in inputs])
         return Operation._from_handle(call_handle(function, self._handle, names, len(inputs)))

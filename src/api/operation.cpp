@@ -8,6 +8,7 @@
 #include "api/guard.hpp"
 #include "describe/derivative.hpp"
 #include "describe/operations/registry.hpp"
+#include "describe/ordered.hpp"
 #include "describe/text.hpp"
 #include "run/call.hpp"
 #include "run/program_plan.hpp"
@@ -98,6 +99,17 @@ clebsch_status clebsch_operation_jvp(const clebsch_operation* operation, const c
         require(derivative, "derivative");
         const std::vector<std::string> names = names_of(inputs, count);
         *derivative = std::visit([&](const auto& value) { return release(jvp(value, names)); }, operation->value);
+    });
+}
+
+clebsch_status clebsch_operation_in_order_of(const clebsch_operation* operation, const char* index, clebsch_operation** ordered) {
+    return guarded([&] {
+        require(operation, "operation");
+        require(index, "index");
+        require(ordered, "ordered");
+        const auto* polynomial = std::get_if<Polynomial>(&operation->value);
+        if (polynomial == nullptr) throw Error(ErrorKind::unsupported, "the order of an index: expected a polynomial, got a program");
+        *ordered = release(in_order_of(*polynomial, index));
     });
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "describe/elementwise.hpp"
+#include "describe/ordered.hpp"
 
 namespace clebsch {
 namespace {
@@ -53,28 +54,14 @@ OrderedPass pass_of(const Polynomial& polynomial, const std::vector<int>& output
 
 /// The same over rows ordered by the sums' indices.
 void order(OrderedPass& pass, const std::vector<std::string>& by) {
-    Polynomial& polynomial = pass.polynomial;
-    const Index row{free_name(polynomial, "ordered"), polynomial.rows, polynomial.rows, false};
-    const Index target{free_name(polynomial, "ordered_target"), polynomial.rows,
-                       polynomial.indices[at(polynomial.find_index(by.back()))].to, true};
-    for (Operand& operand : polynomial.operands) {
-        std::vector<std::string>& via = operand.rows.via;
-        if (operand.rows.kind == Addressing::Kind::each) operand.rows = row_of(row.name);
-        else if (operand.rows.kind == Addressing::Kind::indexed && via.size() >= by.size() && std::equal(by.begin(), by.end(), via.begin()))
-            via.erase(via.begin() + 1, via.begin() + static_cast<std::ptrdiff_t>(by.size())), via.front() = target.name;
-        else if (operand.rows.kind == Addressing::Kind::indexed) via.insert(via.begin(), row.name);
-    }
-    polynomial.indices.push_back(row);
-    polynomial.indices.push_back(target);
-    // What only the sums' indices led to needs them no more.
-    for (std::size_t i = pass.indices.size(); i-- > 0;)
-        if (std::ranges::none_of(polynomial.operands, [&](const Operand& operand) {
-                return std::ranges::find(operand.rows.via, polynomial.indices[i].name) != operand.rows.via.end();
-            })) {
-            polynomial.indices.erase(polynomial.indices.begin() + static_cast<std::ptrdiff_t>(i));
-            pass.indices.erase(pass.indices.begin() + static_cast<std::ptrdiff_t>(i));
-        }
-    pass.indices.insert(pass.indices.end(), {-1, -1});
+    const Polynomial given = std::move(pass.polynomial);
+    pass.polynomial = in_order_of(given, by, free_name(given, "ordered"), free_name(given, "ordered_target"));
+    std::vector<int> kept;
+    for (std::size_t i = 0; i < given.indices.size(); ++i)
+        if (std::ranges::find(pass.polynomial.indices, given.indices[i].name, &Index::name) != pass.polynomial.indices.end())
+            kept.push_back(pass.indices[i]);
+    kept.insert(kept.end(), {-1, -1});
+    pass.indices = std::move(kept);
     pass.order = by;
 }
 

@@ -187,6 +187,42 @@ TEST_CASE("a plan gives what the reference says: strides, 32-bit indices, a work
     }
 }
 
+TEST_CASE("unsorted receivers: refused where they are promised sorted, the same numbers where they are not and in their order") {
+    const std::string options = "in=4x0e+3x1o\nedge=0e+1o\nout=0e+1o\n";
+    const clebsch::Operation promised = clebsch::Operation::build("convolution", options),
+                             any = clebsch::Operation::build("convolution", options + "sorted=false"),
+                             ordered = any.in_order_of("receiver");
+    const std::int64_t edges = 37, nodes = 6;
+    const clebsch::Rows rows = {{"edge", edges}, {"node", nodes}};
+    std::map<std::string, std::vector<double>> numbers;
+    clebsch::Arrays inputs;
+    for (const clebsch::Operand& operand : any.operands()) {
+        if (operand.is_output) continue;
+        std::vector<double>& array = numbers[operand.name];
+        for (std::int64_t i = 0; i < (operand.space == "edge" ? edges : nodes) * operand.row_size; ++i)
+            array.push_back(std::sin(static_cast<double>(7 * i + 1)));
+        inputs.emplace(operand.name, array);
+    }
+    std::vector<std::int32_t> sender, receiver;
+    for (std::int32_t e = 0; e < edges; ++e) {
+        sender.push_back(e * 5 % 6);
+        receiver.push_back(e % 9 == 4 ? -1 : e * 7 % 6);
+    }
+    const auto run = [&](const clebsch::Operation& operation, const clebsch::Indices& indices) {
+        std::vector<double> out(static_cast<std::size_t>(nodes * operation.operands().back().row_size));
+        clebsch::Plan(operation, CLEBSCH_FLOAT64).run(rows, inputs, indices, {{"out", out}});
+        return out;
+    };
+    const std::vector<double> expected = run(any, {{"sender", sender}, {"receiver", receiver}});
+    CHECK_THROWS_WITH(run(promised, {{"sender", sender}, {"receiver", receiver}}), doctest::Contains("declared as sorted"));
+    const clebsch::RowOrder order(receiver, nodes);
+    const std::vector<double> result =
+        run(ordered, {{"sender", sender}, {"receiver_order", order.rows()}, {"receiver_sorted", order.sorted()}});
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(result[i] == doctest::Approx(expected[i]).epsilon(1e-12));
+    CHECK_THROWS_WITH(clebsch::RowOrder(receiver, 3), doctest::Contains("expected -1 or a row"));
+    CHECK_THROWS_WITH(any.in_order_of("nobody"), doctest::Contains("nobody"));
+}
+
 TEST_CASE("a caller's own way to run tasks in parallel gives the same bits") {
     const auto conv = clebsch::Operation::build("convolution", convolution_options);
     const clebsch::Plan plan(conv);

@@ -92,3 +92,37 @@ TEST_CASE("a plan made through the C interface runs on device pointers and a str
     clebsch_plan_destroy(plan);
     clebsch_operation_destroy(operation);
 }
+
+TEST_CASE("an order made through the C interface on a GPU is the processor's") {
+    if (!can_run_on_gpu()) return;
+    const gpu::Device& device = gpu::Device::get(0);
+    random::Engine engine(5);
+    for (const std::int64_t count : {0, 1, 700, 70'000})
+        for (const std::int64_t targets : {1, 90, 100'000}) {
+            std::vector<std::int32_t> index;
+            for (std::int64_t i = 0; i < count; ++i)
+                index.push_back(engine() % 8 == 0 ? -1 : static_cast<std::int32_t>(engine() % static_cast<std::uint64_t>(targets)));
+            const gpu::Memory memory = on_device(device, index.data(), index.size() * sizeof(std::int32_t));
+            const clebsch_index_buffer here{index.data(), CLEBSCH_INT32, count}, there{memory.data(), CLEBSCH_INT32, count};
+            clebsch_row_order *on_host = nullptr, *on_gpu = nullptr;
+            REQUIRE(clebsch_row_order_create(nullptr, &here, targets, &on_host) == CLEBSCH_OK);
+            REQUIRE_MESSAGE(clebsch_row_order_create("cuda", &there, targets, &on_gpu) == CLEBSCH_OK, std::string(clebsch_last_error()));
+            clebsch_index_buffer expected[2], found[2];
+            REQUIRE(clebsch_row_order_indices(on_host, &expected[0], &expected[1]) == CLEBSCH_OK);
+            REQUIRE(clebsch_row_order_indices(on_gpu, &found[0], &found[1]) == CLEBSCH_OK);
+            for (int which = 0; which < 2; ++which) {
+                CHECK(found[which].count == count);
+                std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
+                if (count > 0) device.from_device(numbers.data(), found[which].data, numbers.size() * sizeof(std::int64_t));
+                const auto* const known = static_cast<const std::int64_t*>(expected[which].data);
+                CHECK(numbers == std::vector<std::int64_t>(known, known + count));
+            }
+            clebsch_row_order_destroy(on_host);
+            clebsch_row_order_destroy(on_gpu);
+        }
+    const std::vector<std::int32_t> wrong = {0, 3, 1};
+    const gpu::Memory memory = on_device(device, wrong.data(), wrong.size() * sizeof(std::int32_t));
+    const clebsch_index_buffer there{memory.data(), CLEBSCH_INT32, 3};
+    clebsch_row_order* order = nullptr;
+    CHECK(clebsch_row_order_create("cuda", &there, 3, &order) == CLEBSCH_INVALID_ARGUMENT);
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import clebsch
@@ -55,6 +56,16 @@ def test_what_is_elsewhere_is_refused() -> None:
     with pytest.raises(clebsch.ClebschError, match=r"x: expected an array on cuda:0, got list"):
         _device.device_array("x", [1.0, 2.0], 0, 0)
     assert not _device.device_array("x", WithInterface(array, data=(array.ctypes.data, True)), 0, 0).writeable
+
+
+def test_streams_of_the_cuda_array_interface_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    array, waited = np.zeros((3, 4), dtype="float32"), []
+    monkeypatch.setattr(_device, "call", lambda *arguments: waited.append(arguments))
+    for stream in (None, 1, 2, 0xABCDE):
+        _device.device_array("x", WithInterface(array, stream=stream), 3, 0)
+    assert waited == [("clebsch_stream_synchronize", b"cuda:3", stream) for stream in (1, 2, 0xABCDE)]
+    with pytest.raises(clebsch.ClebschError, match="x: expected a stream that the CUDA array interface allows, got 0"):
+        _device.device_array("x", WithInterface(array, stream=0), 3, 0)
 
 
 def test_a_plan_for_no_device_is_refused() -> None:
@@ -133,3 +144,70 @@ def test_plans_run_on_a_gpus_arrays(name: str, deterministic: bool) -> None:
         if name == "cupy":
             with pytest.raises(clebsch.ClebschError, match="contiguous rows"):
                 plan(**narrow)
+
+
+def gpus() -> int:
+    cupy = pytest.importorskip("cupy")
+    return int(cupy.cuda.runtime.getDeviceCount()) if has_gpu() else 0
+
+
+def test_an_order_found_on_a_gpu_serves_unsorted_receivers() -> None:
+    if gpus() == 0:
+        pytest.skip("there is no GPU, or no run-time compiler")
+    import cupy
+
+    operation = clebsch.build("convolution", **OPTIONS, sorted="false")
+    given = arrays()
+    given["receiver"] = np.random.default_rng(2).permutation(given["receiver"])
+    given["receiver"][7] = -1
+    wanted = operation(**given)
+    on_gpu = {key: cupy.asarray(array) for key, array in given.items()}
+    np.testing.assert_allclose(operation.plan(device="cuda")(**on_gpu).get(), wanted, rtol=2e-5, atol=2e-5)
+    order = clebsch.RowOrder(on_gpu.pop("receiver"), NODES, device="cuda")
+    plan = operation.in_order_of("receiver").plan(device="cuda")
+    for _ in range(3):
+        found = plan(**on_gpu, receiver_order=order.order, receiver_sorted=order.sorted)
+        np.testing.assert_allclose(found.get(), wanted, rtol=2e-5, atol=2e-5)
+    assert not plan.index_error()
+    # Receivers that are promised sorted and are not are told, not passed over.
+    promised = clebsch.build("convolution", **OPTIONS).plan(device="cuda")
+    promised(**on_gpu, receiver=cupy.asarray(given["receiver"]))
+    assert promised.index_error()
+
+
+@pytest.mark.parametrize("name", ["cupy", "torch"])
+def test_plans_run_on_two_gpus_at_once(name: str) -> None:
+    """From a thread each, and on the second one while the first is the current one."""
+    module = pytest.importorskip(name)
+    if gpus() < 2:
+        pytest.skip("needs two GPUs")
+    operation = clebsch.build("convolution", **OPTIONS)
+    plans = [operation.plan(device=f"cuda:{number}") for number in range(2)]
+    wrong: list[str] = []
+
+    def run(number: int) -> None:
+        for seed in range(20):
+            given = arrays(seed)
+            if name == "cupy":
+                with module.cuda.Device(number):
+                    on_gpu = {key: module.asarray(array) for key, array in given.items()}
+            else:
+                on_gpu = {key: module.from_numpy(array).to(f"cuda:{number}") for key, array in given.items()}
+            found = plans[number](**on_gpu)  # the current device is 0
+            host = found.get() if name == "cupy" else found.cpu().numpy()
+            place = found.device.id if name == "cupy" else found.device.index
+            if place != number or not np.allclose(host, operation(**given), rtol=2e-5, atol=2e-5):
+                wrong.append(f"GPU {number}, seed {seed}")
+        if plans[number].index_error():
+            wrong.append(f"GPU {number}: an index")
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    elsewhere = {key: module.asarray(array) for key, array in arrays().items()} if name == "cupy" else None
+    if elsewhere is not None:
+        with pytest.raises(clebsch.ClebschError, match="expected an array on cuda:1"):
+            plans[1](**elsewhere)

@@ -502,3 +502,28 @@ def test_spherical_harmonics_of_arrays() -> None:
 def test_mistyped_options_are_named() -> None:
     with pytest.raises(ValueError, match="there is no option 'inn'"):
         clebsch.build("convolution", inn="1x0e", edge="0e", out="0e")
+
+
+def test_an_order_found_once_serves_unsorted_receivers() -> None:
+    operation = convolution(sorted="false")
+    ordered = operation.in_order_of("receiver")
+    arrays = inputs(operation)
+    arrays["receiver"] = np.random.default_rng(3).permutation(arrays["receiver"])
+    arrays["receiver"][5] = -1
+    expected = operation.plan("float64")(**arrays, rows={"node": NODES})
+    for dtype in ("int32", "int64"):
+        order = clebsch.RowOrder(arrays["receiver"].astype(dtype), NODES)
+        assert (order.sorted[:-1] >= 0).all()
+        assert order.sorted[-1] == -1
+        assert (np.diff(order.sorted[:-1]) >= 0).all()
+        assert (arrays["receiver"][order.order] == order.sorted).all()
+        others = {name: array for name, array in arrays.items() if name != "receiver"}
+        result = ordered.plan("float64")(**others, receiver_order=order.order, receiver_sorted=order.sorted)
+        assert error(result, expected) < 1e-12
+    with pytest.raises(clebsch.ClebschError, match="expected -1 or a row"):
+        clebsch.RowOrder(arrays["receiver"], 2)
+    with pytest.raises(clebsch.ClebschError, match="index: expected a 1-D array of int32 or int64, got float64"):
+        clebsch.RowOrder(np.zeros(3), 2)
+    assert clebsch.RowOrder(np.zeros(0, dtype="int32"), 2).order.shape == (0,)
+    with pytest.raises(clebsch.ClebschError, match="declared as sorted"):
+        convolution().plan("float64")(**arrays)
