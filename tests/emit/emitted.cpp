@@ -21,6 +21,7 @@
 #include "schedule/gpu_order.hpp"
 #include "schedule/gpu_program.hpp"
 #include "schedule/program_groups.hpp"
+#include "support/run_plan.hpp"
 
 namespace clebsch::testing {
 namespace {
@@ -52,14 +53,30 @@ struct Folder {
     }
 };
 
+DType dtype_of(GpuNumber type) {
+    return type == GpuNumber::float32    ? DType::float32
+           : type == GpuNumber::bfloat16 ? DType::bfloat16
+           : type == GpuNumber::float16  ? DType::float16
+                                         : DType::float64;
+}
+/// Number `i` of an array that is stored so.
+void put_number(void* array, GpuNumber type, std::int64_t i, long double number) {
+    store_number(static_cast<std::byte*>(array) + i * static_cast<std::int64_t>(size_of(dtype_of(type))), dtype_of(type), number);
+}
+long double number_at(const void* array, GpuNumber type, std::int64_t i) {
+    return load_number(static_cast<const std::byte*>(array) + i * static_cast<std::int64_t>(size_of(dtype_of(type))), dtype_of(type));
+}
+
 struct Prepared {
     GpuProblem problem;
     GpuKernels kernels;
 };
 
-Prepared prepare(const Polynomial& polynomial, const std::string& schedule, bool ordered = false, std::vector<bool> messages = {}) {
+Prepared prepare(const Polynomial& polynomial, const std::string& schedule, bool ordered = false, std::vector<bool> messages = {},
+                 std::vector<GpuNumber> storage = {}) {
+    if (storage.empty()) storage.assign(polynomial.operands.size(), GpuNumber::float64);
     GpuProblem problem{.polynomial = polynomial,
-                       .storage = std::vector<GpuNumber>(polynomial.operands.size(), GpuNumber::float64),
+                       .storage = std::move(storage),
                        .compute = GpuNumber::float64,
                        .target = gpu_target("sm_90"),
                        .ordered = ordered,
@@ -132,7 +149,8 @@ class Runner {
             if (operand.role != Role::output) continue;
             // Every number has to be written that is not summed.
             const std::int64_t count = prepared_.problem.is_message(o) ? rows : rows_of(rows_, polynomial().space_of(operand));
-            std::fill_n(arrays_[o], static_cast<std::size_t>(count * operand.size()), prepared_.kernels.summed[o] || rows == 0 ? 0.0 : NAN);
+            const double start = prepared_.kernels.summed[o] || rows == 0 ? 0.0 : NAN;
+            for (std::int64_t i = 0; i < count * operand.size(); ++i) put_number(arrays_[o], prepared_.problem.storage[o], i, start);
         }
         chunks_ = gpu_chunks(prepared_.kernels, rows, 1);
         if (!prepared_.kernels.streams.empty()) chunks_ = {.rows = 32, .count = (rows + 31) / 32};  // many borders between chunks
@@ -218,7 +236,10 @@ class PassRunner {
             std::vector<bool> messages;
             for (std::size_t o = 0; o < pass.operands.size(); ++o)
                 messages.push_back(pass.messages[o] && pass.polynomial.operands[o].role == Role::output);
-            prepared_.push_back(prepare(pass.polynomial, one.schedule, one.ordered, std::move(messages)));
+            std::vector<GpuNumber> storage;
+            for (std::size_t o = 0; o < pass.operands.size() && !one.storage.empty(); ++o)
+                storage.push_back(pass.messages[o] ? GpuNumber::float64 : one.storage[static_cast<std::size_t>(pass.operands[o])]);
+            prepared_.push_back(prepare(pass.polynomial, one.schedule, one.ordered, std::move(messages), std::move(storage)));
             first_stage_.push_back(-1);
             for (const GpuStage& stage : prepared_.back().kernels.stages) {
                 const int number = host.add(stage.kernel);
@@ -452,20 +473,25 @@ std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector
         const Polynomial& polynomial = cases[i].polynomial;
         std::vector<std::vector<double>> arrays;
         std::vector<double*> pointers;
+        const auto storage_of = [&](std::size_t o) { return cases[i].storage.empty() ? GpuNumber::float64 : cases[i].storage[o]; };
         for (const Operand& operand : polynomial.operands) {
             const auto count = static_cast<std::size_t>(rows_of(cases[i].inputs.rows, polynomial.space_of(operand)) * operand.size());
             arrays.emplace_back(count + 8, 0.0);
             if (operand.role != Role::input) continue;
             const ReferenceArray& numbers = cases[i].inputs.arrays.at(operand.name);
-            std::copy(numbers.begin(), numbers.end(), arrays.back().begin());
+            for (std::size_t n = 0; n < numbers.size(); ++n)
+                put_number(arrays.back().data(), storage_of(arrays.size() - 1), static_cast<std::int64_t>(n), numbers[n]);
         }
         pointers.reserve(arrays.size());
         for (std::vector<double>& array : arrays) pointers.push_back(array.data());
         runners[i].run(host, pointers);
         std::map<std::string, ReferenceArray>& outputs = results.emplace_back();
-        for (std::size_t o = 0; o < arrays.size(); ++o)
-            if (polynomial.operands[o].role == Role::output)
-                outputs[polynomial.operands[o].name] = ReferenceArray(arrays[o].begin(), arrays[o].end() - 8);
+        for (std::size_t o = 0; o < arrays.size(); ++o) {
+            if (polynomial.operands[o].role != Role::output) continue;
+            ReferenceArray& numbers = outputs[polynomial.operands[o].name];
+            for (std::size_t n = 0; n + 8 < arrays[o].size(); ++n)
+                numbers.push_back(number_at(arrays[o].data(), storage_of(o), static_cast<std::int64_t>(n)));
+        }
     }
     return results;
 }

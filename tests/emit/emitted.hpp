@@ -13,14 +13,16 @@ namespace clebsch::testing {
 /// Whether there is a host compiler (c++); says so if not.
 bool has_host_compiler();
 
-/// Outputs of every problem on its inputs, in float64 storage and arithmetic. Throws Error with the compiler's words, or when threads wait
-/// for one another for ever.
+/// Outputs of every problem on its inputs, in float64 arithmetic and, unless a case says otherwise, storage. Throws Error with the
+/// compiler's words, or when threads wait for one another for ever.
 struct EmittedCase {
     Polynomial polynomial;
     ReferenceInputs inputs;
     std::string schedule;
     bool aligned = false;  ///< whether rows count as aligned, so that the copy engine takes them
     bool ordered = false;  ///< whether sums have a fixed order, in passes as gpu::PolynomialPlan runs them
+    /// Of every operand, not float16; outputs that are added to stay in float64. Empty: float64 all.
+    std::vector<GpuNumber> storage = {};
 };
 std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector<EmittedCase>& cases);
 

@@ -165,14 +165,28 @@ static int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); 
 static int __popc(unsigned bits) { return __builtin_popcount(bits); }
 static int __clz(int bits) { return bits == 0 ? 32 : __builtin_clz(static_cast<unsigned>(bits)); }
 
-// Numbers of 16 bits are tested on a device alone.
+// bfloat16 rounds as devices do; float16 is tested on a device alone, and here only takes its room.
 struct Bfloat16 {
-    operator double() const { return NAN; }
-    Bfloat16() {}
-    Bfloat16(double) {}
+    unsigned short bits;
+    Bfloat16() = default;
+    Bfloat16(double number) {
+        const float single = static_cast<float>(number);
+        unsigned word;
+        std::memcpy(&word, &single, sizeof word);
+        bits = static_cast<unsigned short>((word + 0x7fffu + (word >> 16 & 1u)) >> 16);
+    }
+    operator double() const {
+        const unsigned word = static_cast<unsigned>(bits) << 16;
+        float single;
+        std::memcpy(&single, &word, sizeof single);
+        return single;
+    }
 };
-struct Float16 : Bfloat16 {
-    using Bfloat16::Bfloat16;
+struct Float16 {
+    unsigned short bits;
+    Float16() = default;
+    Float16(double) : bits(0x7e00) {}
+    operator double() const { return NAN; }
 };
 template <class T, class S>
 static T number(S stored) {

@@ -49,6 +49,20 @@ bool fits_float16(const ReferenceArray& numbers) {
     return std::ranges::all_of(numbers, [](long double number) { return std::fabs(number) < 6e4L; });
 }
 
+/// Where numbers differ by more than rounding, for whoever looks for the reason.
+std::string differences(const ReferenceArray& found, const ReferenceArray& expected, const ReferenceArray& scale, double allowed) {
+    std::string text;
+    std::size_t count = 0, last = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        if (std::fabs(found[i] - expected[i]) <= 4 * allowed * scale[i]) continue;
+        if (count++ < 12)
+            text += "\n  number " + std::to_string(i) + ": " + std::to_string(static_cast<double>(found[i])) + ", expected " +
+                    std::to_string(static_cast<double>(expected[i]));
+        last = i;
+    }
+    return ": " + std::to_string(count) + " of " + std::to_string(found.size()) + " numbers, the last one " + std::to_string(last) + text;
+}
+
 /// What is wrong with a plan's numbers; empty: nothing.
 template <class Plan, class Description>
 std::string compare(const Plan& plan, const Description& description, const GpuDraw& draw) {
@@ -60,7 +74,14 @@ std::string compare(const Plan& plan, const Description& description, const GpuD
         for (const auto& [name, dtype] : output_dtypes(description, draw.dtypes)) {
             if (dtype == DType::float16 && !fits_float16(reference.at(name))) continue;
             const double error = error_in_magnitudes(result.outputs.at(name), reference.at(name), scale.at(name));
-            if (!(error < allowed_error(draw.compute, dtype))) return "error " + std::to_string(error) + " of " + name;
+            const double allowed = allowed_error(draw.compute, dtype);
+            if (error < allowed) continue;
+            const std::string text = "error " + std::to_string(error) + " of " + name +
+                                     differences(result.outputs.at(name), reference.at(name), scale.at(name), allowed);
+            int again = 0;
+            for (int launch = 0; launch < 5; ++launch)
+                again += run_gpu(plan, inputs, draw.run).outputs.at(name) == result.outputs.at(name) ? 1 : 0;
+            return text + "\n" + std::to_string(again) + " of 5 further launches gave the same numbers,";
         }
         if (draw.deterministic && run_gpu(plan, inputs, draw.run).outputs != result.outputs) return "other bits in a second launch";
     }
