@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "emit/chain.hpp"
 #include "emit/text.hpp"
 #include "schedule/letters.hpp"
 
@@ -28,20 +29,35 @@ class GeneralEmitter {
     KernelText emit() {
         KernelText kernel{.name = "clebsch_general", .text = {}, .arguments = arguments()};
         source_.line("// General kernel: every output number has one owner, which walks rows and contracted letters.");
-        write_arguments(source_, problem_, kernel.arguments);
-        for (std::size_t j = 0; j < schedule_.jobs.size(); ++j) write_job(j);
-        source_.blank();
+        write_jobs(kernel);
         source_.line("extern \"C\" __global__ void __launch_bounds__(" + number(GeneralSchedule::threads) +
                      ") clebsch_general(const __grid_constant__ Arguments a) {");
         source_.line("switch (blockIdx.y) {");
         for (std::size_t j = 0; j < schedule_.jobs.size(); ++j) {
             const std::string n = std::to_string(j);
-            source_.line("case " + n + ": job_" + n + "(a); break;");
+            source_.line("case " + n + ": job_" + n + "(a, static_cast<i64>(blockIdx.x) * " +
+                         number(GeneralSchedule::threads / schedule_.jobs[j].lanes) + " + threadIdx.x / " +
+                         number(schedule_.jobs[j].lanes) + "); break;");
         }
         source_.line("}");
         source_.line("}");
         kernel.text = tables_.text() + source_.text();
         return kernel;
+    }
+
+    KernelText emit_link() {
+        KernelText link{.name = "run", .text = {}, .arguments = arguments()};
+        write_jobs(link);
+        source_.line("static __device__ __forceinline__ void run(const Arguments& a, i64 begin, i64 end) {");
+        for (std::size_t j = 0; j < schedule_.jobs.size(); ++j) {
+            const GeneralJob& job = schedule_.jobs[j];
+            const std::string columns = number(columns_of(job)), lanes = number(job.lanes);
+            source_.line("for (i64 unit = begin * " + columns + " + threadIdx.x / " + lanes + "; unit < end * " + columns +
+                         "; unit += " + number(chain_threads / job.lanes) + ") job_" + std::to_string(j) + "(a, unit);");
+        }
+        source_.line("}");
+        link.text = tables_.text() + source_.text();
+        return link;
     }
 
  private:
@@ -124,6 +140,17 @@ class GeneralEmitter {
         return operand(factor.operand).layout == Layout::mul_ir ? 1 : segment_of(factor).multiplicity;
     }
 
+    static std::int64_t columns_of(const GeneralJob& job) {
+        return job.reduced ? job.channels : (job.channels + job.lanes - 1) / job.lanes;
+    }
+
+    void write_jobs(const KernelText& kernel) {
+        write_arguments(source_, problem_, kernel.arguments);
+        for (std::size_t j = 0; j < schedule_.jobs.size(); ++j) write_job(j);
+        source_.blank();
+    }
+
+    /// A function of the arguments and of which owner of the job this thread is, or its warp.
     void write_job(std::size_t j) {
         const GeneralJob& job = schedule_.jobs[j];
         const Operand& output = operand(job.operand);
@@ -132,11 +159,9 @@ class GeneralEmitter {
         source_.line("// " + output.name + "." + std::to_string(job.segment) + ", components " + std::to_string(job.first_component) +
                      " to " + std::to_string(job.first_component + job.components - 1) + ", " + std::to_string(job.channels) +
                      " channels, " + std::to_string(job.paths.size()) + " paths");
-        source_.line("static __device__ __noinline__ void job_" + std::to_string(j) + "(const Arguments& a) {");
-        source_.line("const i64 unit = static_cast<i64>(blockIdx.x) * " + number(GeneralSchedule::threads / job.lanes) +
-                     " + threadIdx.x / " + number(job.lanes) + ";");
+        source_.line("static __device__ __noinline__ void job_" + std::to_string(j) + "(const Arguments& a, i64 unit) {");
         source_.line("const int lane = threadIdx.x % " + number(job.lanes) + ";");
-        const std::int64_t columns = job.reduced ? job.channels : (job.channels + job.lanes - 1) / job.lanes;
+        const std::int64_t columns = columns_of(job);
         source_.line("const i64 part = unit / " + number(columns) + ";");
         source_.line("const i64 channel = unit % " + number(columns) + (job.reduced ? ";" : " * " + number(job.lanes) + " + lane;"));
         const std::string chunk = sum == RowSum::own                        ? "1"
@@ -362,6 +387,10 @@ class GeneralEmitter {
 }  // namespace
 
 KernelText emit_general(const GpuProblem& problem, const GeneralSchedule& schedule) { return GeneralEmitter(problem, schedule).emit(); }
+
+KernelText emit_general_link(const GpuProblem& problem, const GeneralSchedule& schedule) {
+    return GeneralEmitter(problem, schedule).emit_link();
+}
 
 KernelText emit_rounding(const GpuProblem& problem, int operand) {
     KernelText kernel{.name = "clebsch_round",

@@ -98,8 +98,14 @@ std::string full_text(const GpuStage& stage) {
 
 GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t stationary_rows) {
     GpuChunks chunks;
-    chunks.rows = kernels.streams.empty() ? general_chunk(rows, kernels.general->ordered)
-                                          : stream_chunk(kernels.streams.front().schedule, rows, stationary_rows);
+    if (kernels.streams.empty()) {
+        chunks.rows = general_chunk(rows, kernels.general->ordered);
+    } else {
+        const StreamSchedule& stream = kernels.streams.front().schedule;
+        chunks.rows = stream_chunk(stream, rows, stationary_rows);
+        chunks.divided = stream_divides(stream, rows, stationary_rows);
+    }
+    chunks.reach = chunks.divided ? chunks.rows : rows;
     chunks.count = (rows + chunks.rows - 1) / chunks.rows;
     return chunks;
 }
@@ -107,23 +113,19 @@ GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t 
 LaunchShape gpu_shape(const GpuKernels& kernels, const GpuStage& stage, std::int64_t rows, const GpuChunks& chunks,
                       std::int64_t stream_blocks, std::int64_t numbers, std::int64_t row_numbers) {
     constexpr std::int64_t threads = 256, most_blocks = 65536;
-    const bool undivided = !kernels.streams.empty() && rows <= StreamSchedule::few_rows;
     switch (stage.kind) {
         case GpuStageKind::general:
             return general_shape(*kernels.general, rows);
         case GpuStageKind::general_parts:
         case GpuStageKind::stream_cuts:
         case GpuStageKind::stream_parts:
-            return {.grid = {undivided ? 0 : (chunks.count + 3) / 4, 1}, .threads = 128};
+            return {.grid = {chunks.divided ? (chunks.count + 3) / 4 : 0, 1}, .threads = 128};
         case GpuStageKind::stream: {
             const StreamSchedule& stream = kernels.streams[static_cast<std::size_t>(stage.stream)].schedule;
-            const std::int64_t teams = stream.teams;
-            return {.grid = {std::min((chunks.count + teams - 1) / teams, stream_blocks), 1},
-                    .threads = stream.threads(),
-                    .shared_bytes = stream.shared_bytes()};
+            return {.grid = {std::min(chunks.count, stream_blocks), 1}, .threads = stream.threads(), .shared_bytes = stream.shared_bytes()};
         }
         case GpuStageKind::join:
-            return {.grid = {undivided ? 0 : std::min<std::int64_t>(chunks.parts(), 1024),
+            return {.grid = {chunks.divided ? std::min<std::int64_t>(chunks.parts(), 1024) : 0,
                              std::clamp<std::int64_t>((row_numbers + threads - 1) / threads, 1, 1024)},
                     .threads = threads};
         case GpuStageKind::rounding:

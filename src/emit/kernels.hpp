@@ -37,9 +37,11 @@ struct GpuKernels {
 /// Throws Error(unsupported) when the forced one does not take the polynomial, Error(invalid_argument) for another name.
 GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule = "");
 
-/// Rows of a chunk, and how many parts of sums there are: `rows` of the iteration space, and of the row that stays with a stream kernel.
+/// Rows of a chunk, how many chunks and parts of sums there are, and how far from where a chunk would begin a change of the receiver is
+/// looked for: `rows` of the iteration space, and of the row that stays with a stream kernel.
 struct GpuChunks {
-    std::int64_t rows = 1, count = 0;
+    std::int64_t rows = 1, count = 0, reach = 0;
+    bool divided = true;  ///< receivers may be: then reach = rows
     std::int64_t parts() const { return 2 * count; }
 };
 GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t stationary_rows);

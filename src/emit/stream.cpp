@@ -148,7 +148,7 @@ class StreamEmitter {
         if (schedule_.parts) list.push_back({Kind::part_targets, -1});
         for (int i = 0; i < static_cast<int>(polynomial().indices.size()); ++i)
             for (const Kind kind : {Kind::index, Kind::index_rows, Kind::index_wide}) list.push_back({kind, i});
-        for (const Kind kind : {Kind::rows, Kind::chunk, Kind::aligned, Kind::error}) list.push_back({kind, -1});
+        for (const Kind kind : {Kind::rows, Kind::chunk, Kind::reach, Kind::aligned, Kind::error}) list.push_back({kind, -1});
         return list;
     }
 
@@ -247,8 +247,7 @@ class StreamEmitter {
         }
         source_.line("for (i64 first = team * a.chunk; first < a.rows; first += teams * a.chunk) {");
         if (stationary()) {
-            const std::string reach = schedule_.cuts ? "a.rows > " + number(StreamSchedule::few_rows) + " ? a.chunk : a.rows" : "a.rows";
-            write_chunk_borders(reach);
+            write_chunk_borders(schedule_.cuts ? "a.reach" : "a.rows");
             source_.line("if (begin >= end) continue;");
             source_.line("i64 previous = target_before(begin, 0, lane, target_at);");
             if (schedule_.parts) {
@@ -286,8 +285,9 @@ class StreamEmitter {
         source_.line("left &= left - 1;");
         if (retires()) source_.line("if (held == " + number(schedule_.stages - schedule_.lag) + ") retire_next();");
         source_.line("Control* control = " + control("stage") + ";");
+        if (!retires() && problem_.lanes_arrive) source_.line("barrier_wait(&control->empty, phase);");
         source_.line("if (lane == i) {");
-        if (!retires()) source_.line("barrier_wait(&control->empty, phase);");
+        if (!retires() && !problem_.lanes_arrive) source_.line("barrier_wait(&control->empty, phase);");
         source_.line("control->info.row = row;");
         source_.line("control->info.flags = " + std::string(stationary() ? "flags" : "0") + ";");
         if (stationary()) source_.line("control->info.target = target;");
@@ -559,7 +559,7 @@ class StreamEmitter {
         if (schedule_.consumer_registers > 0) source_.line("keep_registers<" + number(schedule_.producer_registers) + ">();");
         source_.line("const int team = warp_of_block;");
         source_.line("if (team < " + number(schedule_.teams) + ") produce(a, begin + team * " + number(schedule_.team_bytes) +
-                     ", blockIdx.x * " + number(schedule_.teams) + " + team, gridDim.x * " + number(schedule_.teams) + ", lane);");
+                     ", team * gridDim.x + blockIdx.x, gridDim.x * " + number(schedule_.teams) + ", lane);");
         source_.line("} else {");
         if (schedule_.consumer_registers > 0) source_.line("claim_registers<" + number(schedule_.consumer_registers) + ">();");
         source_.line("const int team = (warp_of_block - " + producers + ") / " + consumers + ";");

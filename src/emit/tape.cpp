@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "emit/chain.hpp"
 #include "emit/functions.hpp"
 #include "emit/text.hpp"
 
@@ -47,33 +48,25 @@ class TapeEmitter {
 
     KernelText emit() {
         KernelText kernel{.name = "clebsch_tape", .text = {}, .arguments = {}};
-        const LanesTape tape = code_.tape();
-        for (int f = 0; f < code_.functions(); ++f) {
-            const Function function{static_cast<FunctionKind>(tape.functions[f].kind), tape.functions[f].parameter};
-            const auto known = std::ranges::find(functions_, function);
-            function_of_.push_back(static_cast<int>(known - functions_.begin()));
-            if (known != functions_.end()) continue;
-            write_function(source_, "function_" + std::to_string(functions_.size()), function, compute_);
-            functions_.push_back(function);
-        }
-        kernel.arguments = write_values(source_, program_, code_.arrays(), code_.stored(), storage_);
+        write_place(kernel);
         source_.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(tape_threads) +
                      ") clebsch_tape(const __grid_constant__ Arguments a) {");
         source_.line("const i64 own = static_cast<i64>(blockIdx.x) * " + std::to_string(tape_threads) + " + threadIdx.x;");
-        source_.line("if (own >= a.rows * " + literal(width_) + ") return;");
-        source_.line("const i64 row = own / " + literal(width_) + ", place = own % " + literal(width_) + ";");
-        for (const int value : code_.arrays()) {
-            const std::string name = value_name(program_, value);
-            const bool shared = program_.values[at(value)].space.empty();
-            std::vector<std::string> places = {"a." + name, "place"};
-            if (!shared) places.insert(places.begin() + 1, "row * a." + name + "_stride");
-            source_.line("auto* const " + name + " = " + joined(places, " + ") + ";");
-        }
-        walk(tape.prologue);
-        walk(tape.body);
+        source_.line("if (own < a.rows * " + literal(width_) + ") run_place(a, own);");
         source_.line("}");
         kernel.text = source_.text();
         return kernel;
+    }
+
+    KernelText emit_link() {
+        KernelText link{.name = "run", .text = {}, .arguments = {}};
+        write_place(link);
+        source_.line("static __device__ __forceinline__ void run(const Arguments& a, i64 begin, i64 end) {");
+        source_.line("for (i64 own = begin * " + literal(width_) + " + threadIdx.x; own < end * " + literal(width_) +
+                     "; own += " + std::to_string(chain_threads) + ") run_place(a, own);");
+        source_.line("}");
+        link.text = source_.text();
+        return link;
     }
 
  private:
@@ -88,6 +81,32 @@ class TapeEmitter {
     std::vector<int> function_of_;
     std::size_t constants_ = 0;
     int variables_ = 0;
+
+    /// The arguments, and a function of one place of a row.
+    void write_place(KernelText& kernel) {
+        const LanesTape tape = code_.tape();
+        for (int f = 0; f < code_.functions(); ++f) {
+            const Function function{static_cast<FunctionKind>(tape.functions[f].kind), tape.functions[f].parameter};
+            const auto known = std::ranges::find(functions_, function);
+            function_of_.push_back(static_cast<int>(known - functions_.begin()));
+            if (known != functions_.end()) continue;
+            write_function(source_, "function_" + std::to_string(functions_.size()), function, compute_);
+            functions_.push_back(function);
+        }
+        kernel.arguments = write_values(source_, program_, code_.arrays(), code_.stored(), storage_);
+        source_.line("static __device__ __forceinline__ void run_place(const Arguments& a, i64 own) {");
+        source_.line("const i64 row = own / " + literal(width_) + ", place = own % " + literal(width_) + ";");
+        for (const int value : code_.arrays()) {
+            const std::string name = value_name(program_, value);
+            const bool shared = program_.values[at(value)].space.empty();
+            std::vector<std::string> places = {"a." + name, "place"};
+            if (!shared) places.insert(places.begin() + 1, "row * a." + name + "_stride");
+            source_.line("auto* const " + name + " = " + joined(places, " + ") + ";");
+        }
+        walk(tape.prologue);
+        walk(tape.body);
+        source_.line("}");
+    }
 
     std::string type() const { return type_name(compute_); }
     const std::string& slot(std::int32_t number) const { return slots_[at(number)]; }
@@ -150,6 +169,11 @@ class TapeEmitter {
 KernelText emit_tape(const Program& program, const LanesCode& code, std::int64_t width, std::span<const GpuNumber> storage,
                      GpuNumber compute) {
     return TapeEmitter(program, code, width, storage, compute).emit();
+}
+
+KernelText emit_tape_link(const Program& program, const LanesCode& code, std::int64_t width, std::span<const GpuNumber> storage,
+                          GpuNumber compute) {
+    return TapeEmitter(program, code, width, storage, compute).emit_link();
 }
 
 KernelText emit_conversion(const Program& program, int from, int to, GpuNumber from_storage, GpuNumber to_storage) {

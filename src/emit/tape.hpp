@@ -12,6 +12,10 @@ namespace clebsch {
 KernelText emit_tape(const Program& program, const LanesCode& code, std::int64_t width, std::span<const GpuNumber> storage,
                      GpuNumber compute);
 
+/// The same as a link of a chain (emit/chain.hpp).
+KernelText emit_tape_link(const Program& program, const LanesCode& code, std::int64_t width, std::span<const GpuNumber> storage,
+                          GpuNumber compute);
+
 /// Numbers of a value copied into another type of storage: as a tape of one place.
 KernelText emit_conversion(const Program& program, int from, int to, GpuNumber from_storage, GpuNumber to_storage);
 

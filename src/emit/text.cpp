@@ -90,6 +90,8 @@ std::string argument_name(const GpuProblem& problem, const KernelArgument& argum
             return index() + "_wide";
         case Kind::rows:
             return "rows";
+        case Kind::reach:
+            return "reach";
         case Kind::chunk:
             return "chunk";
         case Kind::aligned:

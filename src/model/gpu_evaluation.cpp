@@ -161,9 +161,9 @@ class GpuEvaluation final : public Evaluation {
         if (!known) arrange(size);
         const BlockLayout layout = this->layout(size);
         fill(call, layout);
-        if (known && !recorded_) recorded_ = std::make_unique<gpu::CapturedWork>(device_, stream_, [&] { launch(layout); });
+        if (known && !recorded_) recorded_ = std::make_unique<gpu::CapturedWork>(device_, stream_, [&] { launch(layout, true); });
         if (recorded_) recorded_->launch(stream_);
-        else launch(layout);
+        else launch(layout, false);
         device_.synchronize(stream_);
         const auto take = [&](std::vector<double>& to, std::int64_t at) {
             if (!to.empty()) std::memcpy(to.data(), host_outputs_.data() + at, to.size() * sizeof(double));
@@ -241,12 +241,14 @@ class GpuEvaluation final : public Evaluation {
         std::copy(graph.structure.begin(), graph.structure.end(), numbers(layout.graph));
     }
 
-    void launch(const BlockLayout& layout) const {
+    void launch(const BlockLayout& layout, bool recorded) const {
         auto* const at = static_cast<std::byte*>(memory_->data());
         device_.to_device(at, host_inputs_.data(), static_cast<std::size_t>(layout.inputs), stream_);
         const Workspace workspace{at + layout.workspace, workspace_bytes_};
-        gradient_.launch(gradient_arrays_.call(), workspace, stream_);
-        sums_.launch(sums_arrays_.call(), workspace, stream_);
+        for (const auto& [plan, arrays] : {std::pair(&gradient_, &gradient_arrays_), std::pair(&sums_, &sums_arrays_)}) {
+            if (recorded) plan->record(arrays->call(), workspace, stream_);
+            else plan->launch(arrays->call(), workspace, stream_);
+        }
         device_.from_device(host_outputs_.data(), at + layout.first_output, static_cast<std::size_t>(layout.outputs), stream_);
     }
 

@@ -26,7 +26,7 @@ struct GpuProblem {
     /// Sums have one order, so that two runs give the same bits. All sums are then through one chain of sorted indices, or into one row
     /// (schedule/gpu_order).
     bool ordered = false;
-    /// For compute-sanitizer's racecheck, which follows barriers and nothing else: every lane of a warp arrives at them, not one for all.
+    /// For compute-sanitizer's racecheck, which follows barriers lane by lane: every lane of a warp arrives and waits, not one for all.
     bool lanes_arrive = false;
     /// Outputs through indices of which every row of the iteration space gets a row of its own, to be summed later; empty: none.
     std::vector<bool> messages = {};
@@ -54,6 +54,7 @@ struct KernelArgument {
         part_count,    ///< how many parts there are: two for every chunk
         output_rows,   ///< rows of an output operand
         chunk,         ///< rows that one owner of sums walks
+        reach,         ///< rows behind where a chunk would begin among which a change of the row that stays is looked for
         aligned,       ///< bit o: rows of operand o start at multiples of 16 bytes
         error,         ///< a flag in device memory: set when an index is out of range
         table,         ///< address of a table schedule's words

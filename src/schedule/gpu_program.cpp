@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "schedule/program_groups.hpp"
 #include "schedule/program_order.hpp"
 
 namespace clebsch {
@@ -202,6 +203,64 @@ std::optional<Node> number_by_number(const Program& program, const Node& node, s
 }
 
 std::vector<GpuProgramStep> gpu_steps(const Program& program, const std::vector<int>& nodes) { return Order(program, nodes).run(); }
+
+namespace {
+
+/// A row's work beyond which a polynomial deserves a kernel made for it.
+constexpr double most_work_in_chain = 8192;
+
+bool can_be_chained(const Program& program, const GpuProgramStep& step) {
+    if (step.width != 0) return true;
+    const Node& node = program.nodes[at(step.nodes[0])];
+    const Polynomial& polynomial = std::get<PolynomialNode>(node).polynomial;
+    if (polynomial.rows.empty() || work_per_row(program, node) > most_work_in_chain) return false;
+    return std::ranges::all_of(polynomial.operands, [](const Operand& operand) {
+        return operand.rows.kind == Addressing::Kind::each ||
+               (operand.role == Role::input && operand.rows.kind == Addressing::Kind::shared);
+    });
+}
+
+}  // namespace
+
+std::vector<std::vector<std::size_t>> step_chains(const Program& program, const std::vector<GpuProgramStep>& steps,
+                                                  const std::vector<bool>& alone) {
+    const auto space = [&](std::size_t s) { return space_of(program, program.nodes[at(steps[s].nodes[0])]); };
+    const auto words = [&](const GpuProgramStep& step) {
+        std::size_t values = step.stored.size();
+        for (const int node : step.nodes) values += values_of(program.nodes[at(node)], Role::input).size();
+        if (step.width == 0) values += values_of(program.nodes[at(step.nodes[0])], Role::output).size();
+        return 2 * values + 3;
+    };
+    constexpr std::size_t most_words = 500;  // of a kernel's arguments
+    std::vector<std::vector<std::size_t>> chains;
+    std::size_t sum = most_words;  // of the chain that is open
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+        const bool links = !alone[s] && can_be_chained(program, steps[s]);
+        if (!links) {
+            chains.push_back({s});
+            sum = most_words;
+        } else if (sum + words(steps[s]) <= most_words && space(chains.back().back()) == space(s)) {
+            chains.back().push_back(s);
+            sum += words(steps[s]);
+        } else {
+            chains.push_back({s});
+            sum = words(steps[s]);
+        }
+    }
+    return chains;
+}
+
+std::int64_t chain_rows(const Program& program, const std::vector<const GpuProgramStep*>& chain) {
+    std::int64_t widest = 1;
+    for (const GpuProgramStep* step : chain) {
+        std::int64_t numbers = step->width;
+        if (step->width == 0)
+            for (const int value : values_of(program.nodes[at(step->nodes[0])], Role::output)) numbers += program.values[at(value)].size();
+        widest = std::max(widest, numbers);
+    }
+    constexpr std::int64_t numbers_of_block = 256;
+    return std::max<std::int64_t>(1, numbers_of_block / widest);
+}
 
 LanesCode tape_of(const Program& program, const GpuProgramStep& step) {
     std::vector<const Node*> nodes;

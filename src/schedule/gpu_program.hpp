@@ -26,6 +26,14 @@ std::vector<GpuProgramStep> gpu_steps(const Program& program, const std::vector<
 /// how many there are in a row.
 std::optional<Node> number_by_number(const Program& program, const Node& node, std::int64_t& numbers);
 
+/// Neighbouring steps that can run as one kernel, a block taking some rows through all of them (emit/chain.hpp): over the same rows,
+/// without indices, and of little work. `alone`: steps that run otherwise, as matrix products do. Lists of positions in `steps`, in order,
+/// all steps once.
+std::vector<std::vector<std::size_t>> step_chains(const Program& program, const std::vector<GpuProgramStep>& steps,
+                                                  const std::vector<bool>& alone);
+/// Rows that a block takes through a chain.
+std::int64_t chain_rows(const Program& program, const std::vector<const GpuProgramStep*>& chain);
+
 /// The tape of a step.
 LanesCode tape_of(const Program& program, const GpuProgramStep& step);
 

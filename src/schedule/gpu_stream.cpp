@@ -514,10 +514,22 @@ bool StreamSchedule::same_code(std::size_t one, std::size_t other) const {
     return true;
 }
 
+namespace {
+constexpr std::int64_t multiprocessors = 128;  ///< of a machine, about
+constexpr std::int64_t few_rows = 4096;
+}  // namespace
+
 std::int64_t stream_chunk(const StreamSchedule& schedule, std::int64_t rows, std::int64_t stationary_rows) {
-    if (schedule.stationary.empty()) return 16;
+    const std::int64_t share = std::max<std::int64_t>(1, (rows + multiprocessors - 1) / multiprocessors);
+    if (schedule.stationary.empty()) return std::min<std::int64_t>(share, 16);
     const std::int64_t average = stationary_rows > 0 ? rows / stationary_rows : rows;
-    return std::clamp<std::int64_t>(average, 32, 1024);
+    return std::min(share, std::clamp<std::int64_t>(average, 32, 1024));
+}
+
+bool stream_divides(const StreamSchedule& schedule, std::int64_t rows, std::int64_t stationary_rows) {
+    if (rows > few_rows) return true;
+    const std::int64_t average = stationary_rows > 0 ? rows / stationary_rows : rows;
+    return !schedule.stationary.empty() && average > 2 * stream_chunk(schedule, rows, stationary_rows) + 4;
 }
 
 std::string explain(const StreamSchedule& schedule, const GpuProblem& problem) {

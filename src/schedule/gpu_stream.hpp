@@ -51,8 +51,7 @@ struct StreamShare {
 };
 
 struct StreamSchedule {
-    static constexpr std::int64_t few_rows = 4096;  ///< of so few no receiver is divided
-    int channels = 0;                               ///< largest number of any path
+    int channels = 0;                             ///< largest number of any path
     std::vector<std::array<int, 3>> axes;         ///< of every path: the factor on the axis of the first, second and third irrep; -1: none
     std::vector<std::vector<StreamShare>> warps;  ///< of a team: what each consumer does with every row
     std::vector<StreamOperand> operands;
@@ -96,8 +95,10 @@ double stream_cycles(const StreamSchedule& schedule, const GpuProblem& problem);
 /// Those of them that the memory system takes for the row, however it is computed.
 double stream_memory_cycles(const StreamSchedule& schedule, const GpuProblem& problem);
 
-/// Rows that one team takes at a time: about a receiver's.
+/// Rows that one team takes at a time: about a receiver's, of few rows a multiprocessor's share.
 std::int64_t stream_chunk(const StreamSchedule& schedule, std::int64_t rows, std::int64_t stationary_rows);
+/// Whether a receiver's rows may be divided among teams, which costs a kernel: not where rows are few and receivers take no longer.
+bool stream_divides(const StreamSchedule& schedule, std::int64_t rows, std::int64_t stationary_rows);
 
 std::string explain(const StreamSchedule& schedule, const GpuProblem& problem);
 

@@ -12,11 +12,13 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "describe/harmonics_chain.hpp"
+#include "emit/chain.hpp"
 #include "emit/matrix.hpp"
 #include "emit/order.hpp"
 #include "emit/tape.hpp"
 #include "emit/text.hpp"
 #include "run/call.hpp"
+#include "run/gpu/program_step.hpp"
 #include "schedule/gpu_matrix.hpp"
 #include "schedule/gpu_order.hpp"
 #include "schedule/gpu_program.hpp"
@@ -153,7 +155,10 @@ class Runner {
             for (std::int64_t i = 0; i < count * operand.size(); ++i) put_number(arrays_[o], prepared_.problem.storage[o], i, start);
         }
         chunks_ = gpu_chunks(prepared_.kernels, rows, 1);
-        if (!prepared_.kernels.streams.empty()) chunks_ = {.rows = 32, .count = (rows + 31) / 32};  // many borders between chunks
+        if (!prepared_.kernels.streams.empty()) {  // many borders between chunks
+            const bool divided = rows > 4096 || aligned_;
+            chunks_ = {.rows = 32, .count = (rows + 31) / 32, .reach = divided ? 32 : rows, .divided = divided};
+        }
         part_targets_.assign(static_cast<std::size_t>(chunks_.parts()), 1 << 20);
         for (std::size_t o = 0; o < arrays_.size(); ++o)
             parts_.emplace_back(
@@ -212,6 +217,8 @@ class Runner {
                 return reinterpret_cast<std::uintptr_t>(part_targets_.data());
             case Kind::part_count:
                 return static_cast<std::uint64_t>(chunks_.parts());
+            case Kind::reach:
+                return static_cast<std::uint64_t>(chunks_.reach);
             case Kind::chunk:
                 return static_cast<std::uint64_t>(chunks_.rows);
             case Kind::aligned:
@@ -332,33 +339,60 @@ class ProgramRunner {
         : given_(given), program_(simplified(with_harmonic_chains(given.program))) {
         TiledProgram tiled = tile_program(program_, true);
         program_ = std::move(tiled.program);
-        const std::vector<GpuNumber> storage(program_.values.size(), GpuNumber::float64);
+        std::vector<GpuProgramStep> steps;
         for (const TileGroup& tile : tiled.groups)
-            for (GpuProgramStep& step : gpu_steps(program_, tile.nodes)) {
-                Step& made = steps_.emplace_back();
-                made.step = std::move(step);
-                if (made.step.width != 0) {
-                    made.tape = emit_tape(program_, tape_of(program_, made.step), made.step.width, storage, GpuNumber::float64);
-                    made.kernel = host.add(made.tape);
-                    ++result_.tapes;
-                    continue;
-                }
-                const auto& node = std::get<PolynomialNode>(program_.nodes[static_cast<std::size_t>(made.step.nodes[0])]);
-                made.matrix = schedule_matrix(node.polynomial);
-                if (made.matrix) {
-                    const std::vector<MatrixTile>& tiles = given.tiles;
-                    for (const MatrixLaunch& launch : matrix_launches(*made.matrix, tiles))
-                        made.matrix_kernels.push_back(host.add(emit_matrix(GpuNumber::float64, tiles[launch.tile])));
-                    ++result_.matrices;
-                }
-                if (made.matrix && !made.matrix->rest) continue;
-                made.polynomial = prepare(made.matrix ? *made.matrix->rest : node.polynomial, "");
-                for (const GpuStage& stage : made.polynomial->kernels.stages) {
-                    const int number = host.add(stage.kernel);
-                    if (made.first_stage < 0) made.first_stage = number;
-                }
-                ++result_.polynomials;
-            }
+            for (GpuProgramStep& step : gpu_steps(program_, tile.nodes)) steps.push_back(std::move(step));
+        std::vector<bool> alone;
+        for (const GpuProgramStep& step : steps) {
+            const auto* node = std::get_if<PolynomialNode>(&program_.nodes[static_cast<std::size_t>(step.nodes[0])]);
+            alone.push_back(step.width == 0 && schedule_matrix(node->polynomial));
+        }
+        for (const std::vector<std::size_t>& chain : step_chains(program_, steps, alone)) {
+            if (chain.size() > 1) add_chain(steps, chain, host);
+            else add_step(steps[chain[0]], host);
+        }
+    }
+
+    void add_chain(const std::vector<GpuProgramStep>& steps, const std::vector<std::size_t>& chain, HostKernels& host) {
+        Step& made = steps_.emplace_back();
+        made.step = steps[chain[0]];
+        std::vector<GpuProgramStep> links;
+        std::vector<const GpuProgramStep*> pointers;
+        for (const std::size_t s : chain) {
+            links.push_back(steps[s]);
+            pointers.push_back(&steps[s]);
+        }
+        made.rows_of_block = chain_rows(program_, pointers);
+        made.places = gpu::chain_kernel(program_, links, std::vector<DType>(program_.values.size(), DType::float64), DType::float64,
+                                        gpu_target("sm_90"));
+        made.kernel = host.add(made.places);
+        ++result_.chains;
+    }
+
+    void add_step(const GpuProgramStep& step, HostKernels& host) {
+        Step& made = steps_.emplace_back();
+        made.step = step;
+        if (step.width != 0) {
+            const std::vector<GpuNumber> storage(program_.values.size(), GpuNumber::float64);
+            made.places = emit_tape(program_, tape_of(program_, step), step.width, storage, GpuNumber::float64);
+            made.kernel = host.add(made.places);
+            ++result_.tapes;
+            return;
+        }
+        const auto& node = std::get<PolynomialNode>(program_.nodes[static_cast<std::size_t>(step.nodes[0])]);
+        made.matrix = schedule_matrix(node.polynomial);
+        if (made.matrix) {
+            for (const MatrixLaunch& launch : matrix_launches(*made.matrix, given_.tiles))
+                made.matrix_kernels.push_back(host.add(emit_matrix(GpuNumber::float64, given_.tiles[launch.tile])));
+            ++result_.matrices;
+        }
+        if (made.matrix && !made.matrix->rest) return;
+        made.polynomial = prepare(made.matrix ? *made.matrix->rest : node.polynomial, "");
+        for (const GpuStage& stage : made.polynomial->kernels.stages) {
+            const int number = host.add(stage.kernel);
+            if (made.first_stage < 0) made.first_stage = number;
+        }
+        ++result_.polynomials;
     }
 
     EmittedProgramResult run(const HostKernels& host) {
@@ -380,7 +414,8 @@ class ProgramRunner {
  private:
     struct Step {
         GpuProgramStep step;
-        KernelText tape;
+        KernelText places;               // of a tape or a chain
+        std::int64_t rows_of_block = 0;  // of a chain
         std::optional<MatrixSchedule> matrix;
         std::optional<Prepared> polynomial;
         int kernel = -1, first_stage = -1;
@@ -397,15 +432,18 @@ class ProgramRunner {
     void run(const HostKernels& host, const Step& step) {
         const Node& first = program_.nodes[static_cast<std::size_t>(step.step.nodes[0])];
         const std::int64_t rows = rows_of(given_.inputs.rows, space_of(program_, first));
-        if (step.step.width != 0) {
+        if (step.kernel >= 0) {
             std::vector<std::uint64_t> words;
-            for (const KernelArgument& argument : step.tape.arguments) {
+            for (const KernelArgument& argument : step.places.arguments) {
                 const auto which = static_cast<std::size_t>(argument.which);
                 words.push_back(argument.kind == KernelArgument::Kind::data     ? reinterpret_cast<std::uintptr_t>(arrays_[which].data())
                                 : argument.kind == KernelArgument::Kind::stride ? static_cast<std::uint64_t>(program_.values[which].size())
-                                                                                : static_cast<std::uint64_t>(rows));
+                                : argument.kind == KernelArgument::Kind::rows   ? static_cast<std::uint64_t>(rows)
+                                                                                : 0);
             }
-            if (rows > 0) host.run(step.kernel, words, tape_shape(rows * step.step.width));
+            if (rows > 0)
+                host.run(step.kernel, words,
+                         step.rows_of_block > 0 ? chain_shape(rows, step.rows_of_block) : tape_shape(rows * step.step.width));
             return;
         }
         const auto& node = std::get<PolynomialNode>(first);

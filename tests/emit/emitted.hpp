@@ -34,7 +34,7 @@ struct EmittedProgram {
 };
 struct EmittedProgramResult {
     std::map<std::string, ReferenceArray> outputs;
-    int tapes = 0, matrices = 0, polynomials = 0;
+    int tapes = 0, matrices = 0, polynomials = 0, chains = 0;
 };
 std::vector<EmittedProgramResult> run_emitted(const std::vector<EmittedProgram>& cases);
 

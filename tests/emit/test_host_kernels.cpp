@@ -6,7 +6,9 @@
 #include <tuple>
 
 #include "describe/derivative.hpp"
+#include "describe/operations/gate.hpp"
 #include "describe/operations/linear.hpp"
+#include "describe/operations/norm.hpp"
 #include "describe/text.hpp"
 #include "emit/emitted.hpp"
 #include "schedule/gpu_order.hpp"
@@ -249,6 +251,33 @@ TEST_CASE("random programs run as tapes, number by number and as polynomials") {
     }
     MESSAGE(coverage.to_text());
     compare(cases, "tapes", &EmittedProgramResult::tapes);
+}
+
+TEST_CASE("norms and gates of atoms and their derivatives run as chains of steps") {
+    if (!has_host_compiler()) return;
+    std::vector<EmittedProgram> cases;
+    for (const Layout layout : {Layout::ir_mul, Layout::mul_ir}) {
+        const Irreps mixed("70x0e+24x1o+12x2e");  // 34 scalars and 36 gates
+        LayerNormOptions norm;
+        GateOptions gates;
+        norm.rows = gates.rows = "node";
+        norm.x.layout = norm.out.layout = gates.x.layout = gates.out.layout = layout;
+        const Activation silu{Function{FunctionKind::silu, 0}, 1.5};
+        ProgramBuilder builder;
+        const int x = builder.input("x", "node", segments_of(mixed), layout);
+        const int scales = builder.input("scales", "", {{70, 1, {}}, {24, 1, {}}, {12, 1, {}}});
+        const int normed = builder.apply("normed", layer_norm(mixed, norm), {x, scales}).front();
+        const Program gate = clebsch::gate(Irreps("34x0e"), {silu}, Irreps("36x0e"), {silu}, Irreps("24x1o+12x2e"), gates);
+        const Program program = builder.finish({builder.apply("h", gate, {normed}).front()});
+        for (const Program& one : {program, value_and_vjp(program, std::vector<std::string>{"x"})}) {
+            random::Engine engine(11 + cases.size());
+            random::Limits limits;
+            limits.rows = 60;
+            limits.work = 1e6;
+            cases.push_back({one, random::inputs(engine, one, limits)});
+        }
+    }
+    compare(cases, "chains", &EmittedProgramResult::chains);
 }
 
 TEST_CASE("layers of networks and their derivatives run as matrix products, too") {

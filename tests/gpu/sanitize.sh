@@ -21,9 +21,10 @@ for tool in "$@"; do
     options=
     unset CLEBSCH_RACECHECK
     case $tool in
-        # Racecheck follows barriers, but not that a warp's own synchronisation comes before the one lane that arrives at them for all.
+        # Racecheck follows barriers thread by thread, but not that a warp's own synchronisation comes before the one lane that arrives at
+        # them for all, or behind the one lane that waits for all.
         racecheck) options='--kernel-name-exclude kernel_substring=clebsch_stream' ;;
-        racecheck-stream) export CLEBSCH_RACECHECK=1 ;; # all lanes arrive
+        racecheck-stream) export CLEBSCH_RACECHECK=1 ;; # all lanes arrive and wait
     esac
     # Seeds as in the tests, a few of each kind; a kernel is tens of times slower than without.
     # shellcheck disable=SC2086

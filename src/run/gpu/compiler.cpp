@@ -190,7 +190,8 @@ Compiled compile(const std::string& text, const std::string& name, const GpuTarg
         ~Owner() { nvrtc.destroy(program); }
     } owner{found, &program};
     const std::string architecture = "--gpu-architecture=" + target.name() + (target.major >= 9 ? "a" : "");
-    const std::array<const char*, 3> options = {architecture.c_str(), "--std=c++17", "--ptxas-options=-v"};
+    std::vector<const char*> options = {architecture.c_str(), "--std=c++17", "--ptxas-options=-v"};
+    if (variable("CLEBSCH_RACECHECK")) options.push_back("--generate-line-info");  // tests/gpu/sanitize.sh
     const int result = found.compile(program, static_cast<int>(options.size()), options.data());
     Compiled compiled;
     std::size_t size = 0;

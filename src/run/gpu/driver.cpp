@@ -41,6 +41,8 @@ struct Functions {
     Result (*stream_synchronize)(void*);
     Result (*begin_capture)(void*, int);
     Result (*end_capture)(void*, void**);
+    Result (*capture_info)(void*, int*, std::uint64_t*, void**, void* const**, std::size_t*);
+    Result (*capture_dependencies)(void*, void**, std::size_t, unsigned);
     Result (*graph_instantiate)(void**, void*, unsigned long long);
     Result (*graph_launch)(void*, void*);
     Result (*graph_destroy)(void*);
@@ -86,6 +88,8 @@ struct Functions {
         get(stream_synchronize, "cuStreamSynchronize");
         get(begin_capture, "cuStreamBeginCapture_v2");
         get(end_capture, "cuStreamEndCapture");
+        get(capture_info, "cuStreamGetCaptureInfo_v2");
+        get(capture_dependencies, "cuStreamUpdateCaptureDependencies");
         get(graph_instantiate, "cuGraphInstantiateWithFlags");
         get(graph_launch, "cuGraphLaunch");
         get(graph_destroy, "cuGraphDestroy");
@@ -126,7 +130,9 @@ struct Functions {
 // CUdevice_attribute, CUfunction_attribute
 constexpr int attribute_major = 75, attribute_minor = 76, attribute_multiprocessors = 16;
 constexpr int function_local_bytes = 3, function_registers = 4, function_dynamic_shared = 8;
-constexpr int capture_of_this_thread = 1;  // CUstreamCaptureMode
+constexpr int capture_active = 1;             // CUstreamCaptureStatus
+constexpr int capture_of_this_thread = 1;     // CUstreamCaptureMode
+constexpr unsigned replace_dependencies = 1;  // CUstreamUpdateCaptureDependencies_flags
 }  // namespace abi
 
 /// Loaded once; stays to the end, since other threads may be in it.
@@ -294,6 +300,24 @@ void Device::zero(void* to, std::size_t stride, std::size_t bytes, std::size_t r
     const Current current(context_);
     if (stride == bytes || rows == 1) driver().check(driver().zero(address(to), 0, bytes * rows, stream), "setting an output to zero");
     else driver().check(driver().zero_rows(address(to), stride, 0, bytes, rows, stream), "setting an output to zero");
+}
+
+std::vector<RecordedNode> Device::latest_recorded(Stream stream) const {
+    const Current current(context_);
+    int status = 0;
+    std::uint64_t number = 0;
+    void* graph = nullptr;
+    void* const* nodes = nullptr;
+    std::size_t count = 0;
+    driver().check(driver().capture_info(stream, &status, &number, &graph, &nodes, &count), "asking what was recorded on ", name_);
+    if (status != abi::capture_active) fail("internal: a stream that was to record does not");
+    return {nodes, nodes + count};
+}
+
+void Device::record_after(std::span<const RecordedNode> nodes, Stream stream) const {
+    const Current current(context_);
+    std::vector<RecordedNode> list(nodes.begin(), nodes.end());
+    driver().check(driver().capture_dependencies(stream, list.data(), list.size(), abi::replace_dependencies), "recording on ", name_);
 }
 
 Stream Device::make_stream() const {

@@ -29,6 +29,8 @@ int device_count();
 /// for any other text.
 std::optional<int> parse_device(std::string_view text, const std::string& where);
 
+using RecordedNode = void*;  ///< CUgraphNode
+
 /// The primary context of a device, retained to the end of the process. Functions make it current for the calling thread while they run.
 /// Every function throws Error(unsupported) with the driver's own words.
 class Device {
@@ -57,6 +59,11 @@ class Device {
 
     /// Rows of `bytes` bytes, `stride` apart, become zero, in the order of the stream.
     void zero(void* to, std::size_t stride, std::size_t bytes, std::size_t rows, Stream stream) const;
+
+    /// On a stream that records (CapturedWork): what the next work would wait for; and what it shall wait for instead, so that work which
+    /// does not wait for one another can be recorded side by side.
+    std::vector<RecordedNode> latest_recorded(Stream stream) const;
+    void record_after(std::span<const RecordedNode> nodes, Stream stream) const;
 
     Stream make_stream() const;
     void destroy_stream(Stream stream) const noexcept;

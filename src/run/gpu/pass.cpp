@@ -160,6 +160,8 @@ std::uint64_t Pass::argument(const KernelArgument& argument, const Call& call, v
             return call.indices[which].type == IndexType::int64 ? 1 : 0;
         case Kind::rows:
             return static_cast<std::uint64_t>(call.rows[0]);
+        case Kind::reach:
+            return static_cast<std::uint64_t>(chunks.reach);
         case Kind::chunk:
             return static_cast<std::uint64_t>(chunks.rows);
         case Kind::aligned: {

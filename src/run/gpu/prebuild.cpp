@@ -9,6 +9,7 @@
 #include "emit/text.hpp"
 #include "run/gpu/compiler.hpp"
 #include "run/gpu/program_schedule.hpp"
+#include "run/gpu/program_step.hpp"
 #include "run/gpu/row_order.hpp"
 #include "run/gpu/store.hpp"
 #include "run/program_arguments.hpp"
@@ -90,10 +91,12 @@ void PrebuiltFolder::add(const Program& program, const ProgramOptions& options) 
             });
     for (const ScheduledStep& step : scheduled.steps)
         work.push_back([&] {
-            if (step.step.width != 0)
-                return add(
-                    {source_of(emit_tape(scheduled.program, tape_of(scheduled.program, step.step), step.step.width, storage, compute))});
-            const auto& node = std::get<PolynomialNode>(scheduled.program.nodes[at(step.step.nodes[0])]);
+            if (step.links.size() > 1)
+                return add({source_of(chain_kernel(scheduled.program, step.links, scheduled.dtypes, arguments.compute, target_))});
+            const GpuProgramStep& link = step.links[0];
+            if (link.width != 0)
+                return add({source_of(emit_tape(scheduled.program, tape_of(scheduled.program, link), link.width, storage, compute))});
+            const auto& node = std::get<PolynomialNode>(scheduled.program.nodes[at(link.nodes[0])]);
             if (!step.matrix) return polynomial(node.polynomial, node.arguments);
             for (const bool few : {false, true}) {
                 const std::vector<MatrixTile> tiles = matrix_tiles(compute, few);

@@ -71,8 +71,9 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
         makers.push_back([&request, from = from, to = to] { return make_conversion_step(request, from, to); });
     for (const ScheduledStep& step : scheduled.steps) {
         makers.push_back([&request, &data, &step] {
-            if (step.step.width != 0) return make_tape_step(request, step.step);
-            const auto& node = std::get<PolynomialNode>(data->program.nodes[at(step.step.nodes[0])]);
+            if (step.links.size() > 1) return make_chain_step(request, step.links);
+            if (step.links[0].width != 0) return make_tape_step(request, step.links[0]);
+            const auto& node = std::get<PolynomialNode>(data->program.nodes[at(step.links[0].nodes[0])]);
             return step.matrix ? make_matrix_step(request, node, *step.matrix) : make_polynomial_step(request, node);
         });
     }
@@ -131,6 +132,71 @@ void ProgramPlan::launch(const Call& call, Workspace workspace, Stream stream, A
 
 void ProgramPlan::launch(const Call& call, Workspace workspace, Stream stream) const {
     launch(call, workspace, stream, [](const ProgramStep& step, const ProgramLaunch& on) { step.launch(on); });
+}
+
+namespace {
+
+/// What a step reads or writes.
+struct Access {
+    std::uintptr_t begin = 0, end = 0;
+    bool writes = false;
+};
+
+Access access(const Buffer& buffer, std::int64_t numbers, bool writes) {
+    const std::int64_t stride = buffer.row_stride != 0 ? buffer.row_stride : numbers;
+    const auto begin = reinterpret_cast<std::uintptr_t>(buffer.data);
+    const std::int64_t count = buffer.rows == 0 ? 0 : (buffer.rows - 1) * stride + numbers;
+    return {begin, begin + static_cast<std::uintptr_t>(count) * size_of(buffer.dtype), writes};
+}
+
+bool conflict(const std::vector<Access>& one, const std::vector<Access>& other) {
+    for (const Access& a : one)
+        for (const Access& b : other)
+            if ((a.writes || b.writes) && a.begin < b.end && b.begin < a.end) return true;
+    return false;
+}
+
+}  // namespace
+
+void ProgramPlan::record(const Call& call, Workspace workspace, Stream stream) const {
+    const Data& data = *data_;
+    const std::vector<RecordedNode> before = data.device->latest_recorded(stream);
+    std::vector<std::vector<Access>> accesses;
+    std::vector<std::vector<RecordedNode>> ends;
+    std::vector<std::vector<bool>> behind;  // of every step: the steps it comes after
+    std::vector<bool> last;                 // of every step: nothing waits for it yet
+    launch(call, workspace, stream, [&](const ProgramStep& step, const ProgramLaunch& on) {
+        std::vector<Access>& own = accesses.emplace_back();
+        for (const bool writes : {false, true})
+            for (const int value : writes ? step.writes() : step.reads())
+                own.push_back(access(on.values[value], data.program.values[at(value)].size(), writes));
+        if (const std::size_t bytes = step.scratch_bytes(on.rows); bytes > 0) {
+            const auto begin = reinterpret_cast<std::uintptr_t>(on.scratch.data);
+            own.push_back({begin, begin + bytes, true});
+        }
+        const std::size_t s = accesses.size() - 1;
+        std::vector<bool>& after = behind.emplace_back(s, false);
+        std::vector<RecordedNode> nodes;
+        for (std::size_t other = s; other-- > 0;) {
+            if (after[other] || !conflict(own, accesses[other])) continue;
+            after[other] = true;
+            last[other] = false;
+            for (std::size_t earlier = 0; earlier < other; ++earlier) after[earlier] = after[earlier] || behind[other][earlier];
+            nodes.insert(nodes.end(), ends[other].begin(), ends[other].end());
+        }
+        std::ranges::sort(nodes);
+        nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+        data.device->record_after(nodes.empty() ? before : nodes, stream);
+        step.launch(on);
+        ends.push_back(data.device->latest_recorded(stream));
+        last.push_back(true);
+    });
+    std::vector<RecordedNode> nodes;
+    for (std::size_t s = 0; s < last.size(); ++s)
+        if (last[s]) nodes.insert(nodes.end(), ends[s].begin(), ends[s].end());
+    std::ranges::sort(nodes);
+    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+    data.device->record_after(nodes.empty() ? before : nodes, stream);
 }
 
 std::vector<ProgramPlan::StepTime> ProgramPlan::time_steps(const Call& call, Workspace workspace, Stream stream) const {

@@ -51,6 +51,10 @@ class ProgramPlan {
     /// afterwards.
     void launch(const Call& call, Workspace workspace, Stream stream) const;
 
+    /// The same on a stream that records (CapturedWork): steps are recorded in the order their arrays demand, those that do not wait for
+    /// one another side by side.
+    void record(const Call& call, Workspace workspace, Stream stream) const;
+
     /// A launch that waits after every step, and what each took. For measurements.
     struct StepTime {
         std::string step;  ///< the first line of its explanation

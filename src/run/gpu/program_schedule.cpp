@@ -23,25 +23,34 @@ ScheduledProgram schedule_program(const Program& program, const std::vector<DTyp
         result.arguments.insert(result.arguments.end(), values->begin(), values->end());
     result.dtypes.assign(result.program.values.size(), compute);
     for (std::size_t i = 0; i < result.arguments.size(); ++i) result.dtypes[at(result.arguments[i])] = dtypes[i];
+    std::vector<GpuProgramStep> steps;
     for (const TileGroup& tile : tiled.groups)
-        for (GpuProgramStep& step : gpu_steps(result.program, tile.nodes)) result.steps.push_back({std::move(step), {}});
+        for (GpuProgramStep& step : gpu_steps(result.program, tile.nodes)) steps.push_back(std::move(step));
 
     // Matrix products want their arrays in the compute type.
     std::vector<bool> needed(result.program.values.size(), false);
-    for (ScheduledStep& step : result.steps) {
-        if (step.step.width != 0) continue;
-        const auto& node = std::get<PolynomialNode>(result.program.nodes[at(step.step.nodes[0])]);
-        step.matrix = schedule_matrix(node.polynomial);
-        if (!step.matrix) continue;
-        for (const MatrixJob& job : step.matrix->jobs) needed[at(node.arguments[at(job.output)])] = true;
-        for (const MatrixTerm& term : step.matrix->terms)
+    std::vector<std::optional<MatrixSchedule>> matrices(steps.size());
+    std::vector<bool> alone(steps.size(), false);
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+        if (steps[s].width != 0) continue;
+        const auto& node = std::get<PolynomialNode>(result.program.nodes[at(steps[s].nodes[0])]);
+        matrices[s] = schedule_matrix(node.polynomial);
+        if (!matrices[s]) continue;
+        alone[s] = true;
+        for (const MatrixJob& job : matrices[s]->jobs) needed[at(node.arguments[at(job.output)])] = true;
+        for (const MatrixTerm& term : matrices[s]->terms)
             for (const std::int64_t operand : {term.input, term.weight}) needed[at(node.arguments[at(operand)])] = true;
     }
     const auto copies = add_copies(result.program, needed, result.dtypes, compute);
-    for (ScheduledStep& step : result.steps)
-        for (int& value : step.step.stored)
+    for (GpuProgramStep& step : steps)
+        for (int& value : step.stored)
             for (const auto& [argument, copy] : copies)
                 if (value == argument) value = copy;
+    for (const std::vector<std::size_t>& chain : step_chains(result.program, steps, alone)) {
+        ScheduledStep& made = result.steps.emplace_back();
+        made.matrix = std::move(matrices[chain.front()]);
+        for (const std::size_t s : chain) made.links.push_back(std::move(steps[s]));
+    }
     for (const auto& [argument, copy] : copies) {
         if (std::ranges::find(result.program.inputs, argument) != result.program.inputs.end())
             result.conversions_before.emplace_back(argument, copy);

@@ -12,8 +12,9 @@
 
 namespace clebsch::gpu {
 
+/// What is launched as one: a step, or several as a chain.
 struct ScheduledStep {
-    GpuProgramStep step;
+    std::vector<GpuProgramStep> links;
     std::optional<MatrixSchedule> matrix;  ///< of a polynomial that runs as matrix products
 };
 

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "emit/chain.hpp"
+#include "emit/general.hpp"
 #include "emit/matrix.hpp"
 #include "emit/tape.hpp"
 #include "emit/text.hpp"
@@ -33,17 +35,18 @@ std::shared_ptr<const Module> load_one(const Device& device, const KernelText& k
     return load_kernels(device, {source_of(kernel, preamble)}).front();
 }
 
-/// A kernel with a thread per place of every row.
+/// A kernel with a thread per place of every row, or with a block for some rows (a chain).
 class PlaceStep final : public ProgramStep {
  public:
     PlaceStep(const ProgramStepRequest& request, KernelText kernel, std::vector<int> reads, std::vector<int> writes, int space,
-              std::int64_t width, std::string text)
+              std::int64_t width, std::string text, std::int64_t rows_of_block = 0)
         : kernel_(std::move(kernel)),
           module_(load_one(*request.device, kernel_)),
           reads_(std::move(reads)),
           writes_(std::move(writes)),
           space_(space),
           width_(width),
+          rows_of_block_(rows_of_block),
           text_(std::move(text)) {
         for (const KernelArgument& argument : kernel_.arguments)
             sizes_.push_back(argument.which < 0 ? 0 : request.program->values[at(argument.which)].size());
@@ -69,12 +72,15 @@ class PlaceStep final : public ProgramStep {
                 case Kind::stride:
                     words[i] = stride(launch.values[argument.which], sizes_[i]);
                     break;
-                default:
+                case Kind::rows:
                     words[i] = static_cast<std::uint64_t>(rows);
+                    break;
+                default:  // of polynomials without indices: unused
+                    words[i] = 0;
                     break;
             }
         }
-        const LaunchShape shape = tape_shape(rows * width_);
+        const LaunchShape shape = rows_of_block_ > 0 ? chain_shape(rows, rows_of_block_) : tape_shape(rows * width_);
         module_->launch(shape.grid, shape.threads, 0, launch.stream, {words, kernel_.arguments.size()});
     }
 
@@ -84,7 +90,7 @@ class PlaceStep final : public ProgramStep {
     std::vector<int> reads_, writes_;
     std::vector<std::int64_t> sizes_;  ///< of the values behind arguments
     int space_;
-    std::int64_t width_;
+    std::int64_t width_, rows_of_block_;
     std::string text_;
 };
 
@@ -299,6 +305,57 @@ std::unique_ptr<ProgramStep> make_tape_step(const ProgramStepRequest& request, c
     return std::make_unique<PlaceStep>(
         request, emit_tape(program, code, step.width, numbers_of(request.dtypes), number_of(request.compute)), std::move(reads),
         step.stored, request.space_of(space_of(program, program.nodes[at(step.nodes[0])])), step.width, std::move(text));
+}
+
+KernelText chain_kernel(const Program& program, const std::vector<GpuProgramStep>& links, const std::vector<DType>& dtypes, DType compute,
+                        const GpuTarget& target) {
+    std::vector<KernelText> texts;
+    std::vector<const GpuProgramStep*> chain;
+    for (const GpuProgramStep& step : links) {
+        chain.push_back(&step);
+        if (step.width != 0) {
+            texts.push_back(emit_tape_link(program, tape_of(program, step), step.width, numbers_of(dtypes), number_of(compute)));
+            continue;
+        }
+        const auto& node = std::get<PolynomialNode>(program.nodes[at(step.nodes[0])]);
+        std::vector<DType> own;
+        for (const int value : node.arguments) own.push_back(dtypes[at(value)]);
+        const GpuProblem problem = gpu_problem(node.polynomial, own, compute, target);
+        texts.push_back(emit_general_link(problem, schedule_general(problem)));
+        for (KernelArgument& argument : texts.back().arguments)
+            if (argument.which >= 0) argument.which = node.arguments[at(argument.which)];
+    }
+    return emit_chain(texts, chain_rows(program, chain));
+}
+
+std::unique_ptr<ProgramStep> make_chain_step(const ProgramStepRequest& request, const std::vector<GpuProgramStep>& links) {
+    const Program& program = *request.program;
+    std::vector<int> reads, writes;
+    std::vector<const GpuProgramStep*> chain;
+    std::string steps;
+    for (const GpuProgramStep& step : links) {
+        chain.push_back(&step);
+        std::vector<int> own = step.stored;
+        if (step.width == 0) own = values_of(program.nodes[at(step.nodes[0])], Role::output);
+        for (const int node : step.nodes)
+            for (const int value : values_of(program.nodes[at(node)], Role::input)) reads.push_back(value);
+        writes.insert(writes.end(), own.begin(), own.end());
+        steps += "    " + names(program, own) + (step.width == 0 ? ": polynomial\n" : ": " + std::to_string(step.width) + " places\n");
+    }
+    std::ranges::sort(reads);
+    reads.erase(std::ranges::unique(reads).begin(), reads.end());
+    // What stays within a tape has no memory.
+    std::vector<bool> written(program.values.size(), false);
+    for (const GpuProgramStep& step : links)
+        for (const int node : step.nodes)
+            for (const int value : values_of(program.nodes[at(node)], Role::output)) written[at(value)] = true;
+    std::erase_if(reads, [&](int value) { return written[at(value)]; });
+    const std::int64_t rows_of_block = chain_rows(program, chain);
+    std::string text = names(program, writes) + " from " + names(program, reads) + ", a chain of " + std::to_string(links.size()) +
+                       " steps, " + std::to_string(rows_of_block) + " rows a block\n" + steps;
+    return std::make_unique<PlaceStep>(
+        request, chain_kernel(program, links, request.dtypes, request.compute, request.device->target()), std::move(reads),
+        std::move(writes), request.space_of(space_of(program, program.nodes[at(links[0].nodes[0])])), 1, std::move(text), rows_of_block);
 }
 
 std::unique_ptr<ProgramStep> make_polynomial_step(const ProgramStepRequest& request, const PolynomialNode& node) {

@@ -51,8 +51,13 @@ struct ProgramStepRequest {
     int space_of(const std::string& name) const;
 };
 
+/// The kernel of a chain; arguments: `which` is a value of the program.
+KernelText chain_kernel(const Program& program, const std::vector<GpuProgramStep>& links, const std::vector<DType>& dtypes, DType compute,
+                        const GpuTarget& target);
+
 /// Compile, so that several should be made at once in threads of their own.
 std::unique_ptr<ProgramStep> make_tape_step(const ProgramStepRequest& request, const GpuProgramStep& step);
+std::unique_ptr<ProgramStep> make_chain_step(const ProgramStepRequest& request, const std::vector<GpuProgramStep>& links);
 std::unique_ptr<ProgramStep> make_polynomial_step(const ProgramStepRequest& request, const PolynomialNode& node);
 /// All values that `schedule` touches are stored in the compute type.
 std::unique_ptr<ProgramStep> make_matrix_step(const ProgramStepRequest& request, const PolynomialNode& node, MatrixSchedule schedule);
