@@ -17,8 +17,10 @@
 #include "run/gpu/kernels.hpp"
 #include "run/gpu/plan.hpp"
 #include "support/channelwise.hpp"
+#include "support/repetitions.hpp"
 
 using namespace clebsch;
+using testing::one_in;
 
 namespace {
 
@@ -88,7 +90,7 @@ TEST_CASE("stream kernels of named problems need the registers and shared memory
     for (const char* label : problems)
         for (int order = 0; order < 3; ++order)
             for (const char* target : {"sm_80", "sm_90", "sm_100", "sm_120"}) {
-                constexpr int sample = 7;  // every problem, order and target occurs
+                const int sample = 7 * one_in(5);  // of 7, every problem, order and target occurs
                 if (number++ % sample == 0 || all)
                     cases.push_back({std::string(label) + " " + std::to_string(order) + " " + target,
                                      random::gradients(std::get<Polynomial>(named_problem(label)), order), target});
@@ -137,7 +139,9 @@ TEST_CASE("kernels of sums in a fixed order spill no more than those without, an
     struct Ordered {
         const char *label, *target;
     };
-    for (const Ordered& one : {Ordered{"natural-l2-128", "sm_80"}, {"nequix-main", "sm_90"}, {"natural-l3-128", "sm_120"}}) {
+    const std::vector<Ordered> cases = {{"natural-l2-128", "sm_80"}, {"nequix-main", "sm_90"}, {"natural-l3-128", "sm_120"}};
+    for (std::size_t i = 0; i < cases.size(); i += static_cast<std::size_t>(one_in(3))) {
+        const Ordered& one = cases[i];
         const Polynomial polynomial = random::gradients(std::get<Polynomial>(named_problem(one.label)), 1);
         const std::vector<DType> dtypes(polynomial.operands.size(), DType::float32);
         for (const OrderedPass& pass : gpu_passes(polynomial, true)) {

@@ -7,8 +7,10 @@
 #include "base/error.hpp"
 #include "graph/neighbours.hpp"
 #include "model/neighbour_list.hpp"
+#include "support/repetitions.hpp"
 
 using namespace clebsch;
+using testing::one_in;
 
 namespace {
 
@@ -62,14 +64,15 @@ TEST_CASE("over a long random walk the list is the graph of a fresh search, bit 
         NeighbourList list(each.cutoff, each.skin);
         std::normal_distribution<double> step(0.0, 0.01);
         int different = 0;
-        for (int i = 0; i < 150; ++i) {
+        const int steps = 150 / one_in(5);
+        for (int i = 0; i < steps; ++i) {
             different += !(list.update(each.structure) == build_graph(each.structure, each.cutoff));
             for (double& x : each.structure.positions) x += step(random);
         }
         CHECK(different == 0);
-        CHECK(list.updates() == 150);
+        CHECK(list.updates() == steps);
         if (each.skin > 0) CHECK(list.builds() < 40);
-        if (each.skin == 0) CHECK(list.builds() == 150);
+        if (each.skin == 0) CHECK(list.builds() == steps);
     }
 }
 
@@ -80,7 +83,7 @@ TEST_CASE("changing cells: strains, shears and shrinking, with moving atoms") {
         NeighbourList list(each.cutoff, each.skin);
         std::normal_distribution<double> step(0.0, 0.004), change(-2e-4, 1e-3);
         int different = 0;
-        for (int i = 0; i < 100; ++i) {
+        for (int i = 0; i < 100 / one_in(5); ++i) {
             different += !(list.update(each.structure) == build_graph(each.structure, each.cutoff));
             for (double& x : each.structure.positions) x += step(random);
             std::array<double, 9> small;
