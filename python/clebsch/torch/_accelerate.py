@@ -7,6 +7,7 @@ attribute, `forward`, and taking that away undoes the change.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,11 +17,13 @@ from torch import Tensor
 
 from .._library import ClebschError, UnsupportedError
 from .._verify import operation_of
-from ..operation import Operation as Description
 from ..operation import build
+from . import _operator
+from ._accelerate_convolution import Convolution, MaceProduct, NequIPScatter, SevenNetConvolution
+from ._accelerate_module import Forward
 from ._operator import run
-from .modules import _OnRows
 
+LIBRARIES = ("e3nn", "mace", "nequip", "sevenn")
 SIGN_TABLES = ("e3nn-0.5", "e3nn-0.4")
 #: What may differ on random rows, norm-wise. Modules that were built in float32 keep coefficients of that precision in float64.
 BOUNDS = {torch.float32: 2e-5, torch.float64: 2e-6, torch.bfloat16: 5e-2, torch.float16: 5e-3}
@@ -32,37 +35,92 @@ class Acceleration:
 
     changed: list[tuple[str, str]] = field(default_factory=list)
     left: list[tuple[str, str, str]] = field(default_factory=list)
-    _modules: list[torch.nn.Module] = field(default_factory=list, repr=False)
+    seconds: tuple[float, float] | None = None  #: of the step before and after
+    share: float | None = None  #: of the step before that was spent in what is changed now, derivatives included
+    _set: list[tuple[torch.nn.Module, str]] = field(default_factory=list, repr=False)
 
     def undo(self) -> None:
         """The model computes again what it did before; parameters keep what they have learned since."""
-        for module in self._modules:
-            module.__dict__.pop("forward", None)
-        self._modules.clear()
+        for module, attribute in self._set:
+            module.__dict__.pop(attribute, None)
+        self._set.clear()
 
     def __str__(self) -> str:
         lines = [f"changed: {len(self.changed)} modules"]
         lines += [f"  {name or '(the model)'}: {what}" for name, what in self.changed]
         lines.append(f"left as they are: {len(self.left)}")
         lines += [f"  {name or '(the model)'} ({kind}): {why}" for name, kind, why in self.left]
+        if self.seconds is not None and self.share is not None:
+            before, after = self.seconds
+            lines.append(
+                f"a step took {before:.3g} s, {self.share:.0%} of it in what was changed; now {after:.3g} s ({before / after:.1f}x)"
+            )
         return "\n".join(lines)
 
 
-def accelerate(model: torch.nn.Module, show: bool = True) -> Acceleration:
-    """Lets the e3nn and MACE modules inside `model` run here, in place, and prints what it changed, what it left and why.
+def accelerate(model: torch.nn.Module, show: bool = True, step: Callable[[], Any] | None = None) -> Acceleration:
+    """Lets modules inside `model` run here, in place, and prints what it changed, what it left and why.
 
-    Every change is tried on random rows first: a module whose results differ is left. Parameters stay the same objects, so that
-    optimisers and `state_dict` know them. `undo()` of the result takes everything back. Before `torch.compile`, not after;
-    TorchScript is left as it is.
+    Known are e3nn's products, linear maps and harmonics, MACE's symmetric contractions, and what NequIP, SevenNet and MACE gather,
+    multiply and scatter, as one convolution. Every change is tried on random rows first: a module whose results differ is left.
+    Parameters stay the same objects, so that optimisers and `state_dict` know them. `undo()` of the result takes everything back.
+    Before `torch.compile`, not after; TorchScript is left as it is.
+
+    `step` calls the model as you do (energies, forces, a training step; four times before and after): how long it took and takes is
+    printed too, and what share of it was spent in what is changed.
     """
     report = Acceleration()
     _visit(model, "", report, set())
+    if step is not None:
+        _measure(report, step)
     if show:
         print(report)
     return report
 
 
-def _visit(module: torch.nn.Module, name: str, report: Acceleration, seen: set[int]) -> None:
+def _measure(report: Acceleration, step: Callable[[], Any]) -> None:
+    """What a step leaves to the rest of the model takes as long before as after."""
+    changed = [(module, attribute, module.__dict__[attribute]) for module, attribute in report._set]
+    after, ours = _seconds(step)
+    report.undo()
+    try:
+        before, _ = _seconds(step)
+    finally:
+        for module, attribute, value in changed:
+            setattr(module, attribute, value)
+            report._set.append((module, attribute))
+    report.seconds, report.share = (before, after), max(0.0, 1 - (after - ours) / before)
+
+
+def _seconds(step: Callable[[], Any]) -> tuple[float, float]:
+    """Of the fastest of three steps, after one that prepares: all, and in this library's operator."""
+    inside, real = [0.0], _operator._call
+
+    def now() -> float:
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def timed(text: str, inputs: list[Tensor], indices: list[Tensor], rows: list[int]) -> list[Tensor]:
+        begin = now()
+        result = real(text, inputs, indices, rows)
+        inside[0] += now() - begin
+        return result
+
+    step()
+    found = []
+    _operator._call = timed
+    try:
+        for _ in range(3):
+            inside[0], begin = 0.0, now()
+            step()
+            found.append((now() - begin, inside[0]))
+    finally:
+        _operator._call = real
+    return min(found)
+
+
+def _visit(module: Any, name: str, report: Acceleration, seen: set[int]) -> None:
     if id(module) in seen:
         return
     seen.add(id(module))
@@ -70,21 +128,49 @@ def _visit(module: torch.nn.Module, name: str, report: Acceleration, seen: set[i
         replacement = _replacement(module)
     except (UnsupportedError, ClebschError) as error:
         report.left.append((name, _kind(module), str(error)))
-        return
+        replacement = None
+        if not _has_parts(module):
+            return
     if replacement is not None:
-        module.forward = replacement
-        report.changed.append((name, replacement.text()))
-        report._modules.append(module)
+        _put(module, replacement, name, report)
         return
+    if _asks_for_sums(module):
+        product, place = module.conv_tp, f"{name}.conv_tp" if name else "conv_tp"
+        try:
+            _put(product, _tried(MaceProduct, module), place, report)
+            module.conv_fusion = True
+            report._set.append((module, "conv_fusion"))
+            seen.add(id(product))
+        except (UnsupportedError, ClebschError) as error:
+            report.left.append((name, f"gather and scatter of {_kind(module)}", str(error)))
     for child_name, child in module.named_children():
         _visit(child, f"{name}.{child_name}" if name else child_name, report, seen)
+
+
+def _put(module: torch.nn.Module, replacement: Forward, name: str, report: Acceleration) -> None:
+    module.forward = replacement
+    report.changed.append((name, replacement.text()))
+    report._set.append((module, "forward"))
+
+
+def _asks_for_sums(module: torch.nn.Module) -> bool:
+    """Whether it is one of MACE's blocks, which ask `conv_tp` for sums over edges where they have an attribute `conv_fusion`."""
+    mace = any((cls.__module__.split(".")[0], cls.__name__) == ("mace", "InteractionBlock") for cls in type(module).__mro__)
+    code = getattr(type(module).forward, "__code__", None)
+    return mace and code is not None and "conv_fusion" in code.co_consts and not hasattr(module, "conv_fusion")
+
+
+def _has_parts(module: torch.nn.Module) -> bool:
+    """Whether what could not be replaced as a whole has modules inside that may be."""
+    names = [(cls.__module__.split(".")[0], cls.__name__) for cls in type(module).__mro__]
+    return any(name in _MAKERS and issubclass(_MAKERS[name], Convolution) for name in names)
 
 
 def _kind(module: torch.nn.Module) -> str:
     return getattr(module, "original_name", type(module).__name__)
 
 
-def _replacement(module: torch.nn.Module) -> _Forward | None:
+def _replacement(module: torch.nn.Module) -> Forward | None:
     """What can stand for the module; nothing for one that is no leaf of this kind. UnsupportedError: it is, but stays, and why."""
     known = [cls for cls in type(module).__mro__ if (cls.__module__.split(".")[0], cls.__name__) in _MAKERS]
     if isinstance(module, torch.jit.ScriptModule):
@@ -95,9 +181,13 @@ def _replacement(module: torch.nn.Module) -> _Forward | None:
         return None
     if "forward" in module.__dict__:
         raise UnsupportedError("its forward was replaced already")
-    if type(module).forward.__module__.split(".")[0] not in ("e3nn", "mace"):
+    if type(module).forward.__module__.split(".")[0] not in LIBRARIES:
         raise UnsupportedError("its class has a forward of its own")
-    maker = _MAKERS[known[0].__module__.split(".")[0], known[0].__name__]
+    return _tried(_MAKERS[known[0].__module__.split(".")[0], known[0].__name__], module)
+
+
+def _tried(maker: Callable[[Any, str], Forward], module: torch.nn.Module) -> Forward:
+    """The replacement with the couplings' signs that give the module's results."""
     difference = math.inf
     for signs in SIGN_TABLES:
         replacement = maker(module, signs)
@@ -107,47 +197,6 @@ def _replacement(module: torch.nn.Module) -> _Forward | None:
     raise UnsupportedError(f"its results differ by {difference:.1e} on random rows")
 
 
-class _Forward:
-    """Stands for a module's forward. Reads the module's own parameters in every call."""
-
-    dtype: torch.dtype
-
-    def __init__(self, module: torch.nn.Module, description: Description) -> None:
-        self.module = module
-        self.rows = _OnRows()
-        self.rows._adopt(description)
-        tensors = [*module.parameters(), *module.buffers()]
-        floating = [tensor for tensor in tensors if tensor.is_floating_point() and tensor.numel()]
-        self.dtype = floating[0].dtype if floating else torch.get_default_dtype()
-        self.device = tensors[0].device if tensors else torch.device("cpu")
-
-    def text(self) -> str:
-        raise NotImplementedError
-
-    def example(self, normal: Callable[..., Tensor]) -> Sequence[Any]:
-        """Arguments to try."""
-        raise NotImplementedError
-
-    def __call__(self, *arguments: Any) -> Tensor:
-        raise NotImplementedError
-
-    def difference(self) -> float:
-        """Between the module and this, norm-wise, on a few random rows."""
-        generator = torch.Generator().manual_seed(0)
-
-        def normal(*shape: int) -> Tensor:
-            return torch.randn(*shape, generator=generator, dtype=self.dtype, device="cpu").to(self.device)
-
-        arguments = self.example(normal)
-        with torch.no_grad():
-            expected = type(self.module).forward(self.module, *arguments)
-            found = self(*arguments)
-        if found.shape != expected.shape:
-            return math.inf
-        size = torch.linalg.norm(expected.double())
-        return float(torch.linalg.norm(found.double() - expected.double()) / size) if size else float(found.abs().sum())
-
-
 def _flat(weight: Any, leading: int) -> Any:
     """Weights as one tensor; e3nn also takes a list with one for each instruction."""
     if weight is None or isinstance(weight, Tensor):
@@ -155,7 +204,7 @@ def _flat(weight: Any, leading: int) -> Any:
     return torch.cat([each.reshape(*each.shape[:leading], -1) for each in weight], dim=-1)
 
 
-class _Weighted(_Forward):
+class _Weighted(Forward):
     def weights(self, weight: Any) -> tuple[list[Any], list[Tensor]]:
         """(per row, shared) as `_OnRows._run` takes them."""
         module = self.module
@@ -241,7 +290,7 @@ class _Linear(_Weighted):
         return self.rows._run([("features", features, self.dim), *per_row], shared)
 
 
-class _Harmonics(_Forward):
+class _Harmonics(Forward):
     """o3.SphericalHarmonics."""
 
     def __init__(self, module: Any, signs: str) -> None:
@@ -257,7 +306,7 @@ class _Harmonics(_Forward):
         return self.rows._run([("x", x, 3)], [])
 
 
-class _Contraction(_Forward):
+class _Contraction(Forward):
     """MACE's SymmetricContraction with its own basis tensors. Its second argument is one-hot, or it is refused on the CPU (on a GPU
     looking would stall the queue)."""
 
@@ -320,9 +369,11 @@ def _bases(module: Any) -> tuple[str, list[list[int]]]:
     return ";".join(texts), places
 
 
-_MAKERS: dict[tuple[str, str], Callable[[Any, str], _Forward]] = {
+_MAKERS: dict[tuple[str, str], type[Forward]] = {
     ("e3nn", "TensorProduct"): _Product,
     ("e3nn", "Linear"): _Linear,
     ("e3nn", "SphericalHarmonics"): _Harmonics,
     ("mace", "SymmetricContraction"): _Contraction,
+    ("nequip", "TensorProductScatter"): NequIPScatter,
+    ("sevenn", "IrrepsConvolution"): SevenNetConvolution,
 }

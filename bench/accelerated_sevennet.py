@@ -1,0 +1,80 @@
+"""A SevenNet model of random weights before and after clebsch.torch.accelerate, on perturbed silicon (64 atoms): energy, forces and
+stress, and a training step on them. In SevenNet's environment:
+
+    ./dev bench --accelerate
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import sevenn._const
+import torch
+from accelerated import compare
+from sevenn.model_build import build_E3_equivariant_model
+from silicon import CUTOFF, edges, silicon
+
+
+def batch(cells: int = 2) -> dict[str, torch.Tensor]:
+    positions, cell = silicon(cells)
+    sender, receiver, shift = edges(positions, cell)
+    real = torch.get_default_dtype()
+    vectors = positions[sender] + shift @ cell - positions[receiver]
+    return {
+        "edge_index": torch.tensor(np.stack([receiver, sender])),
+        "edge_vec": torch.tensor(vectors, dtype=real),
+        "atomic_numbers": torch.tensor(np.where(np.arange(len(positions)) % 2, 32, 14)),
+        "batch": torch.zeros(len(positions), dtype=torch.int64),
+        "num_atoms": torch.tensor([len(positions)]),
+        "cell_volume": torch.tensor([np.linalg.det(cell)], dtype=real),
+    }
+
+
+def model(features: tuple[int, ...] = (128, 64, 32), layers: int = 5) -> torch.nn.Module:
+    """By default of the published size of SevenNet-0."""
+    hidden = "+".join(f"{mul}x{l}e" for l, mul in enumerate(features))  # noqa: E741 - the degree
+    torch.manual_seed(0)
+    return build_E3_equivariant_model(
+        sevenn._const.DEFAULT_E3_EQUIVARIANT_MODEL_CONFIG
+        | {
+            "cutoff": CUTOFF,
+            "channel": features[0],
+            "lmax": len(features) - 1,
+            "is_parity": False,
+            "num_convolution_layer": layers,
+            "irreps_manual": [f"{features[0]}x0e", *[hidden] * (layers - 1), f"{features[0]}x0e"],
+            "radial_basis": {"radial_basis_name": "bessel", "bessel_basis_num": 8},
+            "cutoff_function": {"cutoff_function_name": "XPLOR", "cutoff_on": CUTOFF - 0.5},
+            "self_connection_type": "linear",
+            "conv_denominator": 28.0,
+            "shift": 0.0,
+            "scale": 1.0,
+            "_number_of_species": 2,
+            "_type_map": {14: 0, 32: 1},
+        }
+    )
+
+
+def results(sevennet: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Energy, forces, stress; of a model in training mode they can be derived again."""
+    found = sevennet({name: value.clone() for name, value in inputs.items()})
+    return found["inferred_total_energy"], found["inferred_force"], found["inferred_stress"]
+
+
+def weights_gradient(sevennet: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Of a loss on energy, forces and stress, in one vector."""
+    energy, forces, stress = results(sevennet.train(), inputs)
+    loss = energy.square().sum() + forces.square().sum() + stress.square().sum()
+    parameters = [parameter for parameter in sevennet.parameters() if parameter.requires_grad]
+    found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+    sevennet.eval()
+    return torch.cat([gradient.reshape(-1) for gradient in found])
+
+
+def main() -> None:
+    sevennet, inputs = model().eval(), batch()
+    compare("SevenNet, energy, forces and stress", sevennet, lambda: tuple(value.detach() for value in results(sevennet, inputs)))
+    compare("SevenNet, a training step", sevennet, lambda: (weights_gradient(sevennet, inputs),), turns=5)
+
+
+if __name__ == "__main__":
+    main()
