@@ -1,6 +1,7 @@
 #include "schedule/gpu_stream.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -8,6 +9,7 @@
 #include <tuple>
 
 #include "schedule/stream_division.hpp"
+#include "schedule/stream_speed.hpp"
 
 namespace clebsch {
 namespace {
@@ -30,32 +32,42 @@ std::string obstacle(const Path& path) {
     return {};
 }
 
-/// Which factor stands on which of three axes. Couplings say so themselves and derivatives keep it; for coefficients that were simplified
-/// to fewer axes an operand takes the axis it has elsewhere.
+/// Which factor stands on which of three axes: an operand on the one that it has in most couplings, so that a path and its derivatives,
+/// whose coefficients may be another arrangement of the same numbers, share sums; where two factors ask for one axis, the couplings' own.
+/// For coefficients that were simplified to fewer axes an operand takes the axis it has elsewhere.
 bool choose_axes(const Polynomial& polynomial, std::vector<std::array<int, 3>>& axes, std::string& why_not) {
-    std::map<int, int> usual;  // operand -> axis
+    std::map<int, std::array<int, 3>> votes;  // operand -> how often on each axis
     for (const Path& path : polynomial.paths)
         if (path.coefficients.rank() == 3)
             for (const Factor& factor : path.factors)
-                if (factor.axis >= 0) usual.emplace(factor.operand, factor.axis);
-    for (const Path& path : polynomial.paths) {
-        std::array<int, 3> chosen{-1, -1, -1};
+                if (factor.axis >= 0) ++votes[factor.operand][static_cast<std::size_t>(factor.axis)];
+    std::map<int, int> usual;  // operand -> axis
+    for (const auto& [operand, counts] : votes) usual[operand] = static_cast<int>(std::ranges::max_element(counts) - counts.begin());
+    const auto place = [&](const Path& path, bool as_usual, std::array<int, 3>& chosen) {
+        chosen = {-1, -1, -1};
         for (int f = 0; f < static_cast<int>(path.factors.size()); ++f) {
             const Factor& factor = path.factors[static_cast<std::size_t>(f)];
             int axis = factor.axis;
-            if (path.coefficients.rank() < 3) {
+            if (as_usual || path.coefficients.rank() < 3) {
                 const auto found = usual.find(factor.operand);
-                axis = found == usual.end() ? -1 : found->second;
+                const bool known = found != usual.end() && (path.coefficients.rank() < 3 || factor.axis >= 0);
+                axis = known ? found->second : -1;
                 if (axis >= 0 && chosen[static_cast<std::size_t>(axis)] >= 0 && factor.axis < 0) axis = -1;  // stays in front
                 if (axis < 0 && factor.axis >= 0) return why_not = "an operand's axis is not known", false;
             }
             if (axis < 0) continue;
-            int& place = chosen[static_cast<std::size_t>(axis)];
-            if (place >= 0) return why_not = "two factors of a path stand on one axis", false;
-            place = f;
+            int& taken = chosen[static_cast<std::size_t>(axis)];
+            if (taken >= 0) return why_not = "two factors of a path stand on one axis", false;
+            taken = f;
         }
+        return true;
+    };
+    for (const Path& path : polynomial.paths) {
+        std::array<int, 3> chosen{};
+        if (!(path.coefficients.rank() == 3 && place(path, true, chosen)) && !place(path, false, chosen)) return false;
         axes.push_back(chosen);
     }
+    why_not.clear();
     return true;
 }
 
@@ -274,24 +286,35 @@ bool form_teams(const GpuProblem& problem, StreamSchedule& schedule, int per_sch
     return problem.team_warps > 0;  // measurements may ask for what does not fit
 }
 
-/// What a warp needs besides the numbers that live through the loop: addresses, products, and the row's own numbers. Fitted to what the
-/// compiler needs for the named problems without spilling (tests/data/gpu_kernels.txt).
+/// What a warp needs besides the numbers that live through the loop: addresses, products, sums of products, and the row's own numbers.
+/// Fitted to what the compiler needs for the named problems without spilling (tests/data/gpu_kernels.txt).
 int working_registers(const GpuProblem& problem, const StreamSchedule& schedule) {
     std::set<int> operands;  // staged, on an axis
     int products = 0;
+    std::map<std::pair<int, int>, std::map<int, int>> sums;  // of a pair of segments on the first two axes: by segment on the third
     for (std::size_t p = 0; p < schedule.axes.size(); ++p) {
         int product = 1;
+        std::array<int, 3> segments{-1, -1, -1};
         for (std::size_t k = 0; k < 3; ++k) {
             const int f = schedule.axes[p][k];
             if (f < 0) continue;
             const Factor& factor = problem.polynomial.paths[p].factors[static_cast<std::size_t>(f)];
             const Operand& operand = problem.polynomial.operands[static_cast<std::size_t>(factor.operand)];
-            if (k < 2) product *= operand.segments[static_cast<std::size_t>(factor.segment)].components;
+            const int components = operand.segments[static_cast<std::size_t>(factor.segment)].components;
+            segments[k] = factor.segment;
+            if (k < 2) product *= components;
+            else sums[{segments[0], segments[1]}][factor.segment] = components;
             if (schedule.operands[static_cast<std::size_t>(factor.operand)].way == StreamWay::staged) operands.insert(factor.operand);
         }
         products = std::max(products, product);
     }
-    const int least = 38 + products / 5, for_another = 10 + products / 5;
+    int waiting = products / 5;
+    for (const auto& [pair, components] : sums) {
+        int sum = 0;
+        for (const auto& [segment, count] : components) sum += count;
+        waiting = std::max(waiting, sum - 2);
+    }
+    const int least = 38 + waiting, for_another = 10 + waiting;
     const int more = std::max(0, static_cast<int>(operands.size()) - 2) * for_another;
     return (least + more) * (problem.compute == GpuNumber::float64 ? 4 : 3) / 3;
 }
@@ -346,55 +369,6 @@ void pin(StreamSchedule& schedule) {
     schedule.pinned = true;
 }
 
-/// The given warps without those that run the code of an earlier one.
-std::vector<std::size_t> codes(const StreamSchedule& schedule, const std::vector<std::size_t>& warps) {
-    std::vector<std::size_t> first;
-    for (const std::size_t w : warps)
-        if (std::ranges::none_of(first, [&](std::size_t other) { return schedule.same_code(w, other); })) first.push_back(w);
-    return first;
-}
-
-/// Rows per cycle of a multiprocessor, predicted from what was measured on an H200 (docs/reports/gpu-h200.md):
-/// - a warp alone issues every 2.2 cycles; n of them leave a scheduler idle as often as n independent ones would; a producer takes about
-///   110 instructions for a row; a further code costs a twelfth, on the same scheduler a quarter more;
-/// - code beyond 32 kilobytes comes from the second-level cache at 0.46 instructions a cycle, once for all warps that run it: the more
-///   teams share it the better;
-/// - a row is some 1,800 cycles on its way from memory.
-/// Limits that lie close together are not reached.
-double speed(const StreamSchedule& schedule) {
-    constexpr double cycles_of_a_warp = 2.2, latency = 1800, producer = 110, kept_code = 2000, fetched = 0.46;
-    constexpr double further_code = 1.0 / 12, on_same = 0.25;
-    constexpr std::size_t schedulers = 4;
-    const int teams = schedule.blocks * schedule.teams;
-    const double per_scheduler = static_cast<double>(teams * schedule.consumer_warps()) / schedulers;
-    const double issued = 1 - std::pow(1 - 1 / cycles_of_a_warp, per_scheduler);
-    std::vector<std::size_t> all(schedule.warps.size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    double cycles = 0;  // of a row, for the scheduler with most work
-    for (std::size_t s = 0; s < schedulers; ++s) {
-        std::vector<std::size_t> warps;
-        double work = producer / schedulers;
-        for (const std::size_t w : all)
-            if (!schedule.pinned || w % schedulers == s) {
-                warps.push_back(w);
-                work += schedule.instructions[w] / (schedule.pinned ? 1 : schedulers);
-            }
-        const double different = std::min<double>(static_cast<double>(codes(schedule, warps).size()), per_scheduler);
-        cycles = std::max(cycles, work / issued * (1 + on_same * std::max(0.0, different - 1)));
-    }
-    const std::vector<std::size_t> different = codes(schedule, all);
-    cycles *= 1 + further_code * static_cast<double>(different.size() - 1);
-    double code = 0;
-    for (const std::size_t w : different) code += schedule.instructions[w];
-    double sum = 0;
-    constexpr double power = 4;
-    for (const double limit :
-         {cycles, cycles_of_a_warp * std::ranges::max(schedule.instructions) / teams, code > kept_code ? code / (fetched * teams) : 0.0,
-          latency / (teams * (schedule.stages - schedule.lag - 0.5))})
-        sum += std::pow(limit, power);
-    return std::pow(sum, -1 / power);
-}
-
 /// The fastest way to run the schedule's division: blocks of one team, or one block of teams that take registers from their producers.
 /// Nothing if it does not fit.
 std::optional<StreamSchedule> fit(const GpuProblem& problem, StreamSchedule schedule) {
@@ -403,7 +377,7 @@ std::optional<StreamSchedule> fit(const GpuProblem& problem, StreamSchedule sche
     double most = 0;
     const auto consider = [&](double factor) {
         if (!fill_stages(problem, schedule)) return;
-        if (const double value = speed(schedule) * factor; value > most) {
+        if (const double value = stream_speed(schedule) * factor; value > most) {
             most = value;
             best = schedule;
         }
@@ -470,7 +444,7 @@ std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::st
         place(problem, candidate);
         const std::optional<StreamSchedule> fitted = fit(problem, candidate);
         constexpr double enough = 1.02;  // a gain that is worth more warps
-        if (fitted && (!best || speed(*fitted) > enough * speed(*best))) best = fitted;
+        if (fitted && (!best || stream_speed(*fitted) > enough * stream_speed(*best))) best = fitted;
     }
     if (!best)
         return why_not = "too many numbers would live in registers or shared memory, however they are divided over warps", std::nullopt;
@@ -487,23 +461,6 @@ std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::st
             best->parts = true;
     why_not.clear();
     return best;
-}
-
-double stream_memory_cycles(const StreamSchedule& schedule, const GpuProblem& problem) {
-    // What the memory system moves for one multiprocessor in a cycle when every row is gathered from nearby (measured on an H200).
-    constexpr double bytes_per_cycle = 24;
-    double bytes = 0;
-    for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
-        const StreamWay way = schedule.operands[o].way;
-        if (way == StreamWay::unused || way == StreamWay::constant || way == StreamWay::accumulated) continue;
-        bytes += static_cast<double>(schedule.operands[o].numbers()) * size_of(problem.storage[o]);
-    }
-    return bytes / bytes_per_cycle;
-}
-
-double stream_cycles(const StreamSchedule& schedule, const GpuProblem& problem) {
-    constexpr double power = 4;  // limits that lie close together are not reached
-    return std::pow(std::pow(1 / speed(schedule), power) + std::pow(stream_memory_cycles(schedule, problem), power), 1 / power);
 }
 
 bool StreamSchedule::same_code(std::size_t one, std::size_t other) const {

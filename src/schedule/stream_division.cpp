@@ -1,6 +1,7 @@
 #include "schedule/stream_division.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -21,7 +22,7 @@ int components(const GpuProblem& problem, Place place) {
     return problem.polynomial.operands[static_cast<std::size_t>(place.first)].segments[static_cast<std::size_t>(place.second)].components;
 }
 
-/// What the straight-line code shares by: emit/stream_body.cpp says how. Counts follow it closely enough to compare divisions.
+/// What the straight-line code shares by: emit/stream_row.cpp says how. Counts follow it closely enough to compare divisions.
 struct PathShape {
     Place axis[3] = {absent, absent, absent};
     std::vector<Place> scalars;
@@ -29,6 +30,21 @@ struct PathShape {
     int output_axis = -1, entries = 0;
     int coefficients = 0;  // a number for each tensor
 };
+
+/// A path's numbers as they stand on the three axes: equal for paths that share sums, however their tensors are arranged.
+std::vector<std::pair<std::array<int, 3>, double>> arranged(const Path& path, const std::array<int, 3>& axes) {
+    std::vector<std::pair<std::array<int, 3>, double>> entries;
+    for (const CoefficientEntry& entry : path.coefficients.entries()) {
+        std::array<int, 3> index{};
+        for (std::size_t k = 0; k < 3; ++k)
+            if (const int f = axes[k]; f >= 0)
+                if (const int axis = path.factors[static_cast<std::size_t>(f)].axis; axis >= 0)
+                    index[k] = entry.index[static_cast<std::size_t>(axis)];
+        entries.emplace_back(index, entry.value * path.scale);
+    }
+    std::ranges::sort(entries);
+    return entries;
+}
 
 PathShape shape_of(const Path& path, const std::array<int, 3>& axes) {
     PathShape shape;
@@ -57,11 +73,11 @@ struct ShareCost {
 class Divider {
  public:
     Divider(const GpuProblem& problem, const StreamSchedule& schedule) : problem_(problem), schedule_(schedule) {
-        std::map<std::string, int> numbers;
+        std::map<std::vector<std::pair<std::array<int, 3>, double>>, int> numbers;
         for (std::size_t p = 0; p < problem.polynomial.paths.size(); ++p) {
             const Path& path = problem.polynomial.paths[p];
             PathShape shape = shape_of(path, schedule.axes[p]);
-            shape.coefficients = numbers.emplace(path.coefficients.to_text(), static_cast<int>(numbers.size())).first->second;
+            shape.coefficients = numbers.emplace(arranged(path, schedule.axes[p]), static_cast<int>(numbers.size())).first->second;
             if (shape.coefficients == static_cast<int>(entries_.size())) entries_.push_back(shape.entries);
             shapes_.push_back(std::move(shape));
         }

@@ -54,11 +54,18 @@ struct Candidate {
     double cycles = std::numeric_limits<double>::infinity();
 };
 
+/// Cycles for a row, and what it was measured to cost for each kernel that it passes through, whatever that does with it
+/// (docs/reports/gpu-h200.md).
+double kernel_cycles(const StreamSchedule& schedule, const GpuProblem& problem) {
+    constexpr double row = 150;
+    return stream_cycles(schedule, problem) + row;
+}
+
 Candidate candidate(const GpuProblem& problem, const Paths& paths) {
     Candidate result{.paths = paths, .problem = part_of(problem, paths), .schedule = {}};
     std::string why_not;
     result.schedule = schedule_stream(result.problem, why_not);
-    if (result.schedule) result.cycles = stream_cycles(*result.schedule, result.problem);
+    if (result.schedule) result.cycles = kernel_cycles(*result.schedule, result.problem);
     return result;
 }
 
@@ -97,27 +104,40 @@ bool can_be_split(const GpuProblem& problem) {
 std::vector<StreamKernel> stream_kernels(const GpuProblem& problem, std::string& why_not, StreamSplit split) {
     std::vector<StreamKernel> kernels;
     std::optional<StreamSchedule> whole = schedule_stream(problem, why_not);
-    double best = whole ? stream_cycles(*whole, problem) : std::numeric_limits<double>::infinity();
+    double best = whole ? kernel_cycles(*whole, problem) : std::numeric_limits<double>::infinity();
     std::vector<Candidate> list;
     constexpr double least_gain = 1.2;  // a kernel takes time to start, and ends when its last team does; predictions err by a tenth
-    const bool hopeless = whole && split == StreamSplit::chosen && best < least_gain * stream_memory_cycles(*whole, problem);
+    const bool hopeless =
+        whole && split == StreamSplit::chosen && stream_cycles(*whole, problem) < least_gain * stream_memory_cycles(*whole, problem);
     const bool may = split != StreamSplit::never && !hopeless && can_be_split(problem);
     const std::vector<Paths> sets = may ? components(problem.polynomial) : std::vector<Paths>{};
     constexpr std::size_t most_sets = 16;  // every one is scheduled
     if (sets.size() > 1 && sets.size() <= most_sets)
         for (const Paths& paths : sets) list.push_back(candidate(problem, paths));
     // Light kernels are joined while that makes the sum smaller: every kernel reads what has no channels, and its producers handle every
-    // row.
+    // row. Of the pairs that were looked at, the one that saves most comes first.
+    std::map<Paths, Candidate> pairs;
+    constexpr std::size_t most_light = 5;  // every pair is scheduled
     for (bool changed = split == StreamSplit::chosen; changed && list.size() > 2;) {
         changed = false;
         std::ranges::stable_sort(list, {}, &Candidate::cycles);
-        for (std::size_t other = 1; other < list.size() && !changed; ++other) {
-            Candidate both = candidate(problem, joined(list[0].paths, list[other].paths));
-            if (!(both.cycles < list[0].cycles + list[other].cycles)) continue;
-            list[other] = std::move(both);
-            list.erase(list.begin());
-            changed = true;
-        }
+        double most = 0;
+        std::size_t one = 0, other = 0;
+        for (std::size_t i = 0; i < std::min(most_light, list.size()); ++i)
+            for (std::size_t j = i + 1; j < std::min(most_light, list.size()); ++j) {
+                const Paths both = joined(list[i].paths, list[j].paths);
+                const auto [found, fresh] = pairs.try_emplace(both);
+                if (fresh) found->second = candidate(problem, both);
+                if (const double saved = list[i].cycles + list[j].cycles - found->second.cycles; saved > most) {
+                    most = saved;
+                    one = i;
+                    other = j;
+                    changed = true;
+                }
+            }
+        if (!changed) break;
+        list[one] = std::move(pairs.at(joined(list[one].paths, list[other].paths)));
+        list.erase(list.begin() + static_cast<std::ptrdiff_t>(other));
     }
     const double sum = sum_of(list);
     if (list.size() > 1 && (sum * least_gain < best || (split == StreamSplit::always && std::isfinite(sum)))) {

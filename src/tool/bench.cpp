@@ -216,7 +216,7 @@ int run_on_gpu(const Arguments& arguments, int device) {
     }
     return gpu_bench(problems, {.passes = split(arguments.passes, ','),
                                 .gradients = split(arguments.gradients, ','),
-                                .dtype = arguments.machine.type(),
+                                .dtype = storage_type(arguments.machine),
                                 .sizes = arguments.sizes,
                                 .seconds = arguments.seconds,
                                 .schedule = arguments.family,

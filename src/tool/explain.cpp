@@ -8,6 +8,7 @@
 #include "describe/text.hpp"
 #include "tool/command.hpp"
 #include "tool/explain_model.hpp"
+#include "tool/gpu_bench.hpp"
 #include "tool/gpu_explain.hpp"
 #include "tool/machine_options.hpp"
 #include "tool/output_files.hpp"
@@ -207,7 +208,7 @@ int run(const Arguments& arguments) {
     progress.now("deriving");
     const Request request = read_request(arguments.operation);
     if (!arguments.target.empty())
-        return explain_gpu(request, arguments.target, arguments.machine.type(), arguments.machine.deterministic, arguments.source);
+        return explain_gpu(request, arguments.target, storage_type(arguments.machine), arguments.machine.deterministic, arguments.source);
     if (arguments.print_text && !arguments.json) {
         std::fputs(text_of(request.description).c_str(), stdout);
         return exit_done;

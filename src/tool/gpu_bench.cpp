@@ -27,7 +27,7 @@ class Normals {
     explicit Normals(const gpu::Device& device) : modules_(gpu::load_kernels(device, gpu_bench_sources())) {}
     void fill(const gpu::Memory& memory, DType dtype, std::uint64_t seed) const {
         const std::uint64_t words[] = {reinterpret_cast<std::uintptr_t>(memory.data()), memory.bytes() / size_of(dtype), seed << 40U};
-        modules_[dtype == DType::float64 ? 1 : 0]->launch({4096, 1}, 256, 0, nullptr, words);
+        modules_[static_cast<std::size_t>(dtype)]->launch({4096, 1}, 256, 0, nullptr, words);
     }
 
  private:
@@ -199,10 +199,16 @@ class GpuBench {
 
 }  // namespace
 
+DType storage_type(const MachineOptions& options) {
+    for (const DType type : {DType::float32, DType::float64, DType::bfloat16, DType::float16})
+        if (options.dtype == to_text(type)) return type;
+    fail("--dtype: expected float32, float64, bfloat16 or float16, got '" + options.dtype + "'");
+}
+
 int gpu_bench(const std::vector<GpuProblemToTime>& problems, const GpuBenchOptions& options) { return GpuBench(options).run(problems); }
 
 std::vector<gpu::KernelSource> gpu_bench_sources() {
-    const auto text = [](const char* type) {
+    const auto text = [](const char* type, const char* put) {  // which writes the number called value
         return std::string("struct Arguments { ") + type + "* out; unsigned long long count, seed; };\n" +
                "extern \"C\" __global__ void fill(Arguments a) {\n"
                "    for (unsigned long long i = blockIdx.x * 256ull + threadIdx.x; i < a.count; i += gridDim.x * 256ull) {\n"
@@ -211,11 +217,16 @@ std::vector<gpu::KernelSource> gpu_bench_sources() {
                "        h = (h ^ (h >> 27)) * 0x94d049bb133111ebull;\n"
                "        h ^= h >> 31;\n"
                "        const float u = ((h >> 40) + 0.5f) * 0x1p-24f, v = (h & 0xffffffull) * 0x1p-24f;\n"
-               "        a.out[i] = sqrtf(-2.0f * logf(u)) * cosf(6.2831853f * v);\n"
+               "        const float value = sqrtf(-2.0f * logf(u)) * cosf(6.2831853f * v);\n        " +
+               put +
+               ";\n"
                "    }\n"
                "}\n";
     };
-    return {{"fill", text("float")}, {"fill", text("double")}};
+    return {{"fill", text("float", "a.out[i] = value")},
+            {"fill", text("double", "a.out[i] = value")},
+            {"fill", text("unsigned short", "asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(a.out[i]) : \"f\"(value))")},
+            {"fill", text("unsigned short", "asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(a.out[i]) : \"f\"(value))")}};
 }
 
 }  // namespace clebsch::tool

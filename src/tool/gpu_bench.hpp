@@ -28,6 +28,9 @@ struct GpuBenchOptions {
 /// Its own kernels, which fill arrays with random numbers.
 std::vector<gpu::KernelSource> gpu_bench_sources();
 
+/// --dtype where it is what a GPU's arrays hold: 16-bit numbers, too. Throws Error for anything else.
+DType storage_type(const MachineOptions& options);
+
 /// Prints the report; programs and what has no polynomial are named as left out. Returns an exit code.
 int gpu_bench(const std::vector<GpuProblemToTime>& problems, const GpuBenchOptions& options);
 

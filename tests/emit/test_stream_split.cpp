@@ -27,10 +27,10 @@ GpuProblem problem_of(const char* label, int order, GpuNumber type) {
 }  // namespace
 
 TEST_CASE("kernels of a convolution's derivatives have every path once and share no segment with channels") {
-    for (const auto& [label, order, type] : {std::tuple{"nequix-main", 1, GpuNumber::float32},
+    for (const auto& [label, order, type] : {std::tuple{"nequip-revmd17-benzene", 1, GpuNumber::float32},
                                              {"nequix-main", 2, GpuNumber::float32},
                                              {"natural-l3-128", 2, GpuNumber::float32},
-                                             {"natural-l3-128", 1, GpuNumber::float64}}) {
+                                             {"natural-l3-128", 2, GpuNumber::float64}}) {
         const std::string which = std::string(label) + ", order " + std::to_string(order);
         CAPTURE(which);
         const GpuProblem problem = problem_of(label, order, type);
@@ -66,6 +66,26 @@ TEST_CASE("kernels of a convolution's derivatives have every path once and share
                 if (schedule.operands[o].way == StreamWay::reduced) begun.insert(static_cast<int>(o));
         }
         CHECK(paths == problem.polynomial.paths.size());
+    }
+}
+
+TEST_CASE("an operand stands on one axis in every path, so that derivatives share sums however their coefficients are arranged") {
+    for (const int order : {1, 2}) {
+        const GpuProblem problem = problem_of("natural-l3-128", order, GpuNumber::float32);
+        bool moved = false;  // a path whose own arrangement is another
+        std::string why_not;
+        for (const StreamKernel& kernel : stream_kernels(problem, why_not)) {
+            std::map<int, int> axis_of;  // operand -> axis
+            for (std::size_t p = 0; p < kernel.schedule.axes.size(); ++p)
+                for (int k = 0; k < 3; ++k) {
+                    const int f = kernel.schedule.axes[p][static_cast<std::size_t>(k)];
+                    if (f < 0) continue;
+                    const Factor& factor = kernel.problem.polynomial.paths[p].factors[static_cast<std::size_t>(f)];
+                    CHECK(axis_of.emplace(factor.operand, k).first->second == k);
+                    moved = moved || (factor.axis >= 0 && factor.axis != k);
+                }
+        }
+        CHECK(moved);
     }
 }
 

@@ -1,0 +1,426 @@
+// The straight-line code of a row. Paths of one coupling and its derivatives differ only in which axis of the same coefficients C[a,b,c]
+// the output takes, so two kinds of shared sums cover all of them:
+//   output on the third axis or on none:  z[c] = sum over a, b of C[a,b,c] p[a,b] with products p of the first two axes' factors
+//   output on the first or second axis:   t[a,b] = sum over c of C[a,b,c] w[c] with w of everything else; out[a] += t[a,b] y[b]
+// Paths that differ only in their products p, or only in their w, are added before coefficients are applied. What stays with the receiver
+// is scaled once so that C is +-1 where possible.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "emit/stream_body.hpp"
+#include "emit/stream_names.hpp"
+#include "emit/stream_terms.hpp"
+
+namespace clebsch {
+namespace {
+
+using Kind = KernelArgument::Kind;
+using Term = StreamTerm;
+using Entry = StreamTerm::Entry;
+
+/// Where a sum t[a,b] goes: multiplied by `other`, into an output on axis 0 or 1.
+struct User {
+    SegmentName output, other;
+    int axis = 0;
+    friend auto operator<=>(const User&, const User&) = default;
+};
+
+/// Bytes from channel to channel of a segment in shared memory.
+int lane_step(const GpuProblem& problem, SegmentName name) {
+    const Operand& operand = problem.polynomial.operands[static_cast<std::size_t>(name.operand)];
+    const GpuNumber type = problem.storage[static_cast<std::size_t>(name.operand)];
+    const int size = type == GpuNumber::float64 ? 8 : type == GpuNumber::float32 ? 4 : 2;
+    return size * (operand.layout == Layout::mul_ir ? operand.segments[static_cast<std::size_t>(name.segment)].components : 1);
+}
+
+/// One share's part of a row.
+class RowWriter {
+ public:
+    RowWriter(SourceText& source, const GpuProblem& problem, const StreamSchedule& schedule, const BodyShare& share, std::size_t number)
+        : source_(source),
+          problem_(problem),
+          schedule_(schedule),
+          share_(share),
+          type_(type_name(problem.compute)),
+          suffix_(share_suffix(number)),
+          channel_(channel_text(share)) {
+        for (const int path : share.paths) terms_.push_back(scaled_term(problem, schedule, share, path));
+        for (std::size_t i = 0; i < share.paths.size(); ++i)
+            for (const Factor& factor : terms_[i].path->factors) {
+                if (factor.channels.empty()) continue;
+                with_channels_.insert({factor.operand, factor.segment});
+                if (share.partial[i]) guards_[{factor.operand, factor.segment}] = terms_[i].path->extents.front().second;
+            }
+    }
+
+    /// An output is written once the next pair's inputs are loaded: a load cannot pass a store into the same memory.
+    void write() {
+        std::map<std::pair<int, int>, std::vector<const Term*>> pairs;  // by the segments on the first two axes
+        for (const Term& term : terms_) pairs[{term.axis[0].segment, term.axis[1].segment}].push_back(&term);
+        std::map<SegmentName, std::size_t> last;  // the pair after which an output is complete, and what it replaces is not read any more
+        std::size_t n = 0;
+        for (const auto& [key, terms] : pairs) {
+            for (const Term* term : terms) last[term->output] = n;
+            ++n;
+        }
+        n = 0;
+        for (const auto& [key, terms] : pairs) {
+            for (auto& [output, pair] : last) {
+                const int over = schedule_.operands[static_cast<std::size_t>(output.operand)].over;
+                if (over < 0) continue;
+                for (const Term* term : terms)
+                    for (const Factor& factor : term->path->factors)
+                        if (factor.operand == over && factor.segment == output.segment) pair = std::max(pair, n);
+            }
+            ++n;
+        }
+        n = 0;
+        int first = -2;
+        for (const auto& [key, terms] : pairs) {
+            source_.line("// segments " + std::to_string(key.first) + " x " + std::to_string(key.second));
+            if (schedule_.reloads && key.first != first && n > 0) read_again();
+            first = key.first;
+            for (const Term* term : terms) load(*term);
+            for (const auto& [output, pair] : last)
+                if (pair + 1 == n) write_output(output);
+            write_products(terms);
+            write_couplings(terms);
+            ++n;
+        }
+        for (const auto& [output, pair] : last)
+            if (pair + 1 == n) write_output(output);
+    }
+
+ private:
+    SourceText& source_;
+    const GpuProblem& problem_;
+    const StreamSchedule& schedule_;
+    const BodyShare& share_;
+    std::string type_, suffix_, channel_;
+    std::string turn_;  // what tells apart numbers without channels that are read again
+    std::vector<Term> terms_;
+    std::map<SegmentName, std::int64_t> guards_;  // channels of segments that end within the warp
+    std::set<SegmentName> with_channels_;
+    std::set<std::string> declared_;
+    int count_ = 0;
+
+    const Operand& operand(int o) const { return problem_.polynomial.operands[static_cast<std::size_t>(o)]; }
+    const Segment& segment(SegmentName name) const { return operand(name.operand).segments[static_cast<std::size_t>(name.segment)]; }
+    StreamWay way(SegmentName name) const { return schedule_.operands[static_cast<std::size_t>(name.operand)].way; }
+    std::string fresh(const char* letter) { return letter + std::to_string(count_++); }
+
+    /// From here on numbers without channels come from shared memory again: they are many, and would occupy registers all along.
+    void read_again() {
+        turn_ = "t" + std::to_string(count_++);
+        source_.line("const SharedAddress stage" + turn_ + " = again(stage);");
+        std::set<int> operands;
+        for (const Term& term : terms_)
+            for (const Factor& factor : term.path->factors)
+                if (is_reread({factor.operand, factor.segment})) operands.insert(factor.operand);
+        for (const int o : operands) {
+            const std::string type = std::string("const ") + type_name(problem_.storage[static_cast<std::size_t>(o)]);
+            source_.line(type + "* row_" + std::to_string(o) + "_0" + turn_ + " = at_line<" + type + ">(stage" + turn_ + " + " +
+                         std::to_string(schedule_.operands[static_cast<std::size_t>(o)].stage_offset) + ");");
+        }
+    }
+    bool is_reread(SegmentName name) const { return way(name) == StreamWay::staged && !with_channels_.contains(name); }
+
+    void load(const Term& term) {
+        const auto all = [&](SegmentName name) {
+            if (name == Term::absent || way(name) != StreamWay::staged) return;
+            for (int c = 0; c < segment(name).components; ++c) (void)value(name, c);
+        };
+        for (const SegmentName name : term.axis) all(name);
+        for (const SegmentName name : term.scalars) all(name);
+    }
+
+    /// An element of a staged or handed operand's row: pointers are declared by write_row.
+    std::string element(SegmentName name, int component) const {
+        const Operand& o = operand(name.operand);
+        const Segment& s = segment(name);
+        const bool mul_ir = o.layout == Layout::mul_ir, channels = with_channels_.contains(name);
+        const StreamOperand& staged = schedule_.operands[static_cast<std::size_t>(name.operand)];
+        std::int64_t place = staged.places[static_cast<std::size_t>(name.segment)] + component * (mul_ir ? 1 : s.multiplicity);
+        if (channels) place += 32 * share_.blocks * (mul_ir ? s.components : 1);
+        return "row_" + std::to_string(name.operand) + "_" + std::to_string(channels ? lane_step(problem_, name) : 0) +
+               (is_reread(name) ? turn_ : "") + "[" + literal(place) + "]";
+    }
+
+    /// The name of an input's number, loaded when first asked for.
+    std::string value(SegmentName name, int component) {
+        std::string text = number_name("v", name, component) + suffix_ + (is_reread(name) ? turn_ : "");
+        if (way(name) == StreamWay::constant || !declared_.insert(text).second) return text;
+        std::string load = "number<" + type_ + ">(" + element(name, component) + ")";
+        if (const auto guard = guards_.find(name); guard != guards_.end() && with_channels_.contains(name))
+            load = channel_ + " < " + literal(guard->second) + " ? " + load + " : " + type_ + "(0)";
+        source_.line("const " + type_ + " " + text + " = " + load + ";");
+        return text;
+    }
+    /// Adds to an output's number; sums of the receiver and of the row's channel-free outputs are declared outside.
+    void add_to(SegmentName name, int component, const std::string& text) {
+        const bool channels = way(name) != StreamWay::reduced;
+        const std::string number = number_name("d", name, component) + (channels ? suffix_ : "");
+        const bool first = channels && way(name) != StreamWay::accumulated && declared_.insert(number).second;
+        source_.line((first ? type_ + " " : "") + number + (first ? " = " : " += ") + text + ";");
+    }
+    std::string scalars_text(const Term& term) {
+        std::vector<std::string> parts;
+        for (const SegmentName name : term.scalars) parts.push_back(value(name, 0));
+        return joined(parts, " * ");
+    }
+    static std::string key_of(SegmentName name) { return std::to_string(name.operand) + "." + std::to_string(name.segment) + ","; }
+    static std::string key_of(const Term& term) {
+        std::string key = term.coefficients + "|";
+        for (const SegmentName name : term.scalars) key += key_of(name);
+        return key;
+    }
+    /// The product of two inputs' numbers, either of which may be absent.
+    std::string product(SegmentName a, int i, SegmentName b, int j) {
+        std::vector<std::string> parts;
+        if (a != Term::absent) parts.push_back(value(a, i));
+        if (b != Term::absent) parts.push_back(value(b, j));
+        return parts.empty() ? type_ + "(1)" : joined(parts, " * ");
+    }
+
+    /// Outputs on the third axis or on none. Products of a row of one factor at a time meet all sums they belong to: few numbers wait.
+    void write_products(const std::vector<const Term*>& terms) {
+        using Pairs = std::multiset<std::pair<SegmentName, SegmentName>>;
+        struct Form {
+            const Term* first = nullptr;
+            Pairs pairs;
+        };
+        std::map<std::string, Form> forms;
+        std::vector<std::string> order;
+        for (const Term* term : terms) {
+            if (term->output_axis == 0 || term->output_axis == 1) continue;
+            std::string key = key_of(*term) + "|" + key_of(term->output);
+            if (term->output_axis < 0) key += "|" + key_of(term->axis[2]);
+            Form& form = forms[key];
+            if (form.first == nullptr) order.push_back(key);
+            form.first = form.first == nullptr ? term : form.first;
+            form.pairs.emplace(term->axis[0], term->axis[1]);
+        }
+        struct Addend {
+            const Pairs* pairs;
+            std::string sum;
+            double value;
+        };
+        std::map<std::pair<int, int>, std::vector<Addend>> places;
+        std::map<std::string, std::string> sums;  // coefficients and pairs -> name
+        std::vector<std::string> sum_of_form;
+        for (const std::string& key : order) {
+            const Form& form = forms.at(key);
+            std::string sum_key = form.first->coefficients + "|";
+            for (const auto& [a, b] : form.pairs) sum_key += key_of(a) + key_of(b);
+            const auto [found, fresh_one] = sums.try_emplace(sum_key);
+            if (fresh_one) {
+                found->second = fresh("z") + "_";
+                for (const Entry& entry : form.first->entries)
+                    places[{entry.index[0], entry.index[1]}].push_back(
+                        {&form.pairs, found->second + std::to_string(entry.index[2]), entry.value});
+            }
+            sum_of_form.push_back(found->second);
+        }
+        for (const auto& [place_of_product, addends] : places) {
+            const auto [a, b] = place_of_product;
+            std::map<Pairs, std::string> products;
+            for (const Addend& addend : addends) {
+                std::string& name = products[*addend.pairs];
+                if (name.empty()) {
+                    std::vector<std::string> parts;
+                    for (const auto& [first, second] : *addend.pairs) parts.push_back(product(first, a, second, b));
+                    name = fresh("p");
+                    source_.line("const " + type_ + " " + name + " = " + joined(parts, " + ") + ";");
+                }
+                const std::string number = times(addend.value, name, problem_.compute);
+                if (declared_.insert(addend.sum).second) source_.line(type_ + " " + addend.sum + " = " + number + ";");
+                else source_.line(addend.sum + " += " + number + ";");
+            }
+        }
+        for (std::size_t f = 0; f < order.size(); ++f) {
+            const Term& term = *forms.at(order[f]).first;
+            const int components = term.axis[2] == Term::absent ? 1 : segment(term.axis[2]).components;
+            std::vector<std::string> parts;
+            for (int c = 0; c < components; ++c) {
+                const std::string z = sum_of_form[f] + std::to_string(c);
+                if (!declared_.contains(z)) continue;
+                if (term.output_axis == 2) {
+                    const std::string front = scalars_text(term);
+                    add_to(term.output, c, (front.empty() ? "" : front + " * ") + z);
+                } else {
+                    parts.push_back((term.axis[2] == Term::absent ? "" : value(term.axis[2], c) + " * ") + z);
+                }
+            }
+            if (parts.empty()) continue;
+            const std::string sum = joined(parts, " + "), front = scalars_text(term);
+            add_to(term.output, 0, front.empty() ? sum : front + " * (" + sum + ")");
+        }
+    }
+
+    /// Outputs on the first or second axis.
+    void write_couplings(const std::vector<const Term*>& terms) {
+        std::map<User, std::multimap<std::string, const Term*>> contributions;  // equal paths count as often as they occur
+        for (const Term* term : terms)
+            if (term->output_axis == 0 || term->output_axis == 1)
+                contributions[{term->output, term->axis[1 - term->output_axis], term->output_axis}].emplace(
+                    key_of(*term) + "|" + key_of(term->axis[2]), term);
+        std::map<std::string, std::vector<User>> users;
+        for (const auto& [user, list] : contributions) {
+            std::string key;
+            for (const auto& [text, term] : list) key += text + "#";
+            users[key].push_back(user);
+        }
+        std::map<std::string, std::string> weighted;  // w: scalars and third factor -> name
+        for (const auto& [key, list] : users) {
+            std::map<std::pair<int, int>, std::vector<std::string>> sums;
+            for (const auto& [text, term] : contributions.at(list.front())) {
+                std::string w;
+                if (!term->scalars.empty()) {
+                    std::string w_key = key_of(term->axis[2]);
+                    for (const SegmentName name : term->scalars) w_key += key_of(name);
+                    auto found = weighted.find(w_key);
+                    if (found == weighted.end()) {
+                        found = weighted.emplace(w_key, fresh("w")).first;
+                        const std::string front = scalars_text(*term);
+                        const bool alone = term->axis[2] == Term::absent;
+                        for (int c = 0; c < (alone ? 1 : segment(term->axis[2]).components); ++c)
+                            source_.line("const " + type_ + " " + found->second + "_" + std::to_string(c) + " = " + front +
+                                         (alone ? "" : " * " + value(term->axis[2], c)) + ";");
+                    }
+                    w = found->second + "_";
+                }
+                for (const Entry& entry : term->entries) {
+                    std::string factor;
+                    if (!w.empty()) factor = w + std::to_string(entry.index[2]);
+                    else if (term->axis[2] != Term::absent) factor = value(term->axis[2], entry.index[2]);
+                    sums[{entry.index[0], entry.index[1]}].push_back(times(entry.value, factor, problem_.compute));
+                }
+            }
+            for (const auto& [place_of_sum, parts] : sums) {
+                const auto [a, b] = place_of_sum;
+                const std::string t = fresh("t");
+                source_.line("const " + type_ + " " + t + " = " + joined(parts, " + ") + ";");
+                for (const User& user : list) {
+                    const std::string other = user.other == Term::absent ? "" : " * " + value(user.other, user.axis == 0 ? b : a);
+                    add_to(user.output, user.axis == 0 ? a : b, t + other);
+                }
+            }
+        }
+    }
+
+    /// Hands over, stores or adds an output of the row that is complete.
+    void write_output(SegmentName name) {
+        const StreamWay how = way(name);
+        if (how != StreamWay::stored && how != StreamWay::scattered) return;
+        const bool adds = how == StreamWay::scattered;
+        const auto argument = [&](Kind kind) { return "a." + argument_name(problem_, {kind, name.operand}); };
+        std::vector<std::string> numbers;
+        for (int c = 0; c < segment(name).components; ++c) {
+            const std::string number = number_name("d", name, c) + suffix_;
+            numbers.push_back(declared_.contains(number) ? number : type_ + "(0)");
+        }
+        const auto guard = guards_.find(name);
+        if (schedule_.operands[static_cast<std::size_t>(name.operand)].handed) {
+            if (guard != guards_.end()) source_.line("if (" + channel_ + " < " + literal(guard->second) + ") {");
+            for (int c = 0; c < segment(name).components; ++c)
+                source_.line("store(&" + element(name, c) + ", " + numbers[static_cast<std::size_t>(c)] + ");");
+            if (guard != guards_.end()) source_.line("}");
+            return;
+        }
+        const std::string row = adds ? "info.at_" + std::to_string(name.operand) : "info.row";
+        source_.line("{");
+        source_.line("const int channel = again(own_channel), lane = again(own_lane);");
+        write_numbers(
+            source_, problem_,
+            {.name = name,
+             .base = argument(adds ? Kind::sums : Kind::data) + " + " + row + " * " + argument(adds ? Kind::sums_stride : Kind::stride),
+             .channel = channel_,
+             .adds = adds,
+             .guard = guard == guards_.end() ? -1 : guard->second},
+            numbers);
+        source_.line("}");
+    }
+};
+
+/// Sums over lanes of all channel-free outputs of the row, 32 numbers at a time.
+void write_reduced(SourceText& source, const GpuProblem& problem, const StreamSchedule& schedule, const std::set<SegmentName>& written) {
+    const std::string type = type_name(problem.compute);
+    std::vector<std::string> names(static_cast<std::size_t>(schedule.partial_numbers), type + "(0)");
+    for (const SegmentName name : written) {
+        const Operand& output = problem.polynomial.operands[static_cast<std::size_t>(name.operand)];
+        for (int c = 0; c < output.segments[static_cast<std::size_t>(name.segment)].components; ++c)
+            names[static_cast<std::size_t>(schedule.operands[static_cast<std::size_t>(name.operand)].stage_offset +
+                                           output.offset(name.segment) + c)] = number_name("d", name, c);
+    }
+    for (std::size_t begin = 0; begin < names.size(); begin += 32) {
+        const std::size_t count = std::min<std::size_t>(32, names.size() - begin);
+        std::size_t padded = 1;
+        while (padded < count) padded *= 2;
+        std::vector<std::string> list(names.begin() + static_cast<std::ptrdiff_t>(begin),
+                                      names.begin() + static_cast<std::ptrdiff_t>(begin + count));
+        list.resize(padded, type + "(0)");
+        source.line("{");
+        source.line(type + " values[" + std::to_string(padded) + "] = {" + joined(list, ", ") + "};");
+        source.line("const " + type + " sum = lane_sums(values, lane);");
+        source.line("if (lane < " + std::to_string(count) + ") partial[" + std::to_string(begin) + " + lane] = sum;");
+        source.line("}");
+    }
+}
+
+/// Segments that a body reads or writes in a stage, and whether they carry channels.
+std::map<SegmentName, bool> staged_segments(const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body) {
+    std::map<SegmentName, bool> segments;
+    for (const BodyShare& share : body.shares)
+        for (const int p : share.paths)
+            for (const Factor& factor : problem.polynomial.paths[static_cast<std::size_t>(p)].factors) {
+                const StreamOperand& operand = schedule.operands[static_cast<std::size_t>(factor.operand)];
+                if (operand.way == StreamWay::staged || operand.handed)
+                    segments.emplace(SegmentName{factor.operand, factor.segment}, !factor.channels.empty());
+            }
+    return segments;
+}
+
+}  // namespace
+
+std::vector<int> lane_steps(const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body) {
+    std::set<int> steps;
+    for (const auto& [name, channels] : staged_segments(problem, schedule, body))
+        if (channels) steps.insert(lane_step(problem, name));
+    return {steps.begin(), steps.end()};
+}
+
+void write_row(SourceText& source, const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body) {
+    std::set<std::pair<int, int>> pointers;  // operand, step
+    for (const auto& [name, channels] : staged_segments(problem, schedule, body)) {
+        const int step = channels ? lane_step(problem, name) : 0;
+        if (!pointers.emplace(name.operand, step).second) continue;
+        const StreamOperand& operand = schedule.operands[static_cast<std::size_t>(name.operand)];
+        const std::string type =
+            std::string(operand.handed ? "" : "const ") + type_name(problem.storage[static_cast<std::size_t>(name.operand)]);
+        source.line(type + "* row_" + std::to_string(name.operand) + "_" + std::to_string(step) + " = " + (step == 0 ? "at_line<" : "at<") +
+                    type + ">(stage + " + std::to_string(operand.stage_offset) + (step == 0 ? "" : " + lane_" + std::to_string(step)) +
+                    ");");
+    }
+    std::set<SegmentName> reduced;
+    for (const BodyShare& share : body.shares)
+        for (const int p : share.paths) {
+            const Factor& output = problem.polynomial.paths[static_cast<std::size_t>(p)].output();
+            if (schedule.operands[static_cast<std::size_t>(output.operand)].way == StreamWay::reduced)
+                reduced.insert({output.operand, output.segment});
+        }
+    for (const SegmentName name : reduced) {
+        std::vector<std::string> list;
+        list.reserve(static_cast<std::size_t>(components_of(problem, name)));
+        for (int c = 0; c < components_of(problem, name); ++c) list.push_back(number_name("d", name, c) + " = 0");
+        source.line(std::string(type_name(problem.compute)) + " " + joined(list, ", ") + ";");
+    }
+    for (std::size_t s = 0; s < body.shares.size(); ++s) {
+        if (body.shares.size() > 1) source.line("{");
+        RowWriter(source, problem, schedule, body.shares[s], s).write();
+        if (body.shares.size() > 1) source.line("}");
+    }
+    write_reduced(source, problem, schedule, reduced);
+}
+
+}  // namespace clebsch
