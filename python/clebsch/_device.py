@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_uint8, c_uint16, c_uint64, c_void_p, py_object
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,9 +66,15 @@ def _packed(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def _current_device(value: Any) -> AbstractContextManager[Any]:
+    """PyTorch gives away only tensors of the current GPU."""
+    return sys.modules["torch"].cuda.device(value.device) if _library_of(value) == "torch" else nullcontext()
+
+
 def _from_dlpack(name: str, value: Any, stream: int) -> DeviceArray:
     try:
-        capsule = value.__dlpack__(stream=stream or 1)  # 1: the default stream
+        with _current_device(value):
+            capsule = value.__dlpack__(stream=stream or 1)  # 1: the default stream
     except (BufferError, RuntimeError, TypeError) as error:
         raise ClebschError(f"{name}: the array cannot be read in place: {error}") from error
     tensor = ctypes.cast(_capsule_pointer(capsule, b"dltensor"), POINTER(_DLTensor)).contents

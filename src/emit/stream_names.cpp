@@ -23,8 +23,12 @@ void write_numbers(SourceText& source, const GpuProblem& problem, const Destinat
     const std::string put = to.adds ? "add(" : "store_once(", begin = to.base + " + " + literal(operand.offset(to.name.segment));
     const auto components = static_cast<std::int64_t>(numbers.size());
     if (mul_ir && to.guard < 0) {
+        // The place is hidden from the assembler: that of CUDA 13.0 was seen to store three numbers per lane 64 bytes apart instead of 24.
+        source.line("{");
+        source.line("const int place = again(lane * " + literal(components) + ");");
         for (std::int64_t c = 0; c < components; ++c)
-            source.line("turn[lane * " + literal(components) + " + " + literal(c) + "] = " + numbers[static_cast<std::size_t>(c)] + ";");
+            source.line("turn[place + " + literal(c) + "] = " + numbers[static_cast<std::size_t>(c)] + ";");
+        source.line("}");
         source.line("__syncwarp();");
         for (std::int64_t c = 0; c < components; ++c)
             source.line(put + begin + " + (" + to.channel + " - lane) * " + literal(components) + " + " + literal(32 * c) +

@@ -91,6 +91,25 @@ TEST_CASE("16-bit storage is rounded once, after sums in float32") {
         }
 }
 
+TEST_CASE("numbers that lanes turn in shared memory come out where they belong") {
+    if (!can_run_on_gpu()) return;
+    // Here the assembler of CUDA 13.0 was seen to place three numbers of a lane wrongly (write_numbers in emit/stream_names).
+    ConvolutionOptions options;
+    options.output_segments = OutputSegments::merged;
+    const Polynomial polynomial = convolution(Irreps("130x3e+88x2e"), Irreps("1x1o+1x2e+1x0e"), Irreps(""), options);
+    random::Engine engine(first_seed());
+    random::Limits limits;
+    limits.rows = 8;
+    limits.work = 1e6;
+    ReferenceInputs inputs = random::inputs(engine, polynomial, limits);
+    while (inputs.rows.at("edge") == 0 || inputs.rows.at("node") == 0) inputs = random::inputs(engine, polynomial, limits);
+    for (const DType stored : {DType::bfloat16, DType::float32, DType::float64}) {
+        const gpu::PolynomialPlan plan(polynomial, {.dtypes = {stored, DType::float64, stored, stored}, .compute = DType::float64});
+        const ReferenceInputs given = rounded_inputs(polynomial, inputs, plan.dtypes());
+        CHECK(error_against(run_gpu(plan, given), evaluate(polynomial, given)) < (stored == DType::bfloat16 ? 4e-3 : 1e-6));
+    }
+}
+
 TEST_CASE("a receiver with very many edges is divided among blocks") {
     if (!can_run_on_gpu()) return;
     random::Engine engine(first_seed());
