@@ -23,9 +23,10 @@ void write_numbers(SourceText& source, const GpuProblem& problem, const Destinat
     const std::string put = to.adds ? "add(" : "store_once(", begin = to.base + " + " + literal(operand.offset(to.name.segment));
     const auto components = static_cast<std::int64_t>(numbers.size());
     if (mul_ir && to.guard < 0) {
-        // The place is hidden from the assembler: that of CUDA 13.0 was seen to store three numbers per lane 64 bytes apart instead of 24.
+        // The product comes from another lane's register, this one's own, so that the assembler does not make one of it with the bytes of a
+        // number: that of CUDA 13.0 turned (8 * lane) * 3 into (8 * lane) * 8 beside (8 * lane) * 7 and (8 * lane) * 9.
         source.line("{");
-        source.line("const int place = again(lane * " + literal(components) + ");");
+        source.line("const int place = opaque(lane * " + literal(components) + ", lane);");
         for (std::int64_t c = 0; c < components; ++c)
             source.line("turn[place + " + literal(c) + "] = " + numbers[static_cast<std::size_t>(c)] + ";");
         source.line("}");
