@@ -289,6 +289,7 @@ class GeneralEmitter {
         source_.line(present.empty() ? "{" : "if (" + joined(present, " && ") + ") {");
         int loops = 0;
         for (const std::string& text : loop_headers(job, p)) {
+            if (job.reduced) source_.line("#pragma unroll 4  // loads need not wait for one another");
             source_.line(text);
             ++loops;
         }

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "model/evaluation.hpp"
 #include "run/gpu/program_plan.hpp"
+#include "run/threads.hpp"
 
 namespace clebsch {
 namespace {
@@ -155,6 +156,8 @@ class GpuEvaluation final : public Evaluation {
         return times;
     }
 
+    void set_parallel_for(const ParallelFor& parallel_for) override { parallel_for_ = parallel_for; }
+
     void run(const EvaluationCall& call, Energies& result) override {
         const Size size{std::ssize(call.species), room_for(call.graph->edges()), call.structures};
         const bool known = size == size_;
@@ -227,15 +230,23 @@ class GpuEvaluation final : public Evaluation {
         const auto numbers = [&](std::int64_t at) { return reinterpret_cast<std::int64_t*>(host_inputs_.data() + at); };
         if (room > 0) {
             auto* const vectors = reinterpret_cast<double*>(host_inputs_.data() + layout.vectors);
-            std::copy(graph.vectors.begin(), graph.vectors.end(), vectors);
+            constexpr std::size_t part = 8192;
+            for_each_task(parallel_for_, static_cast<std::int64_t>((edges + part - 1) / part), [&](std::int64_t p) {
+                const std::size_t begin = static_cast<std::size_t>(p) * part, count = std::min(part, edges - begin);
+                std::copy_n(graph.vectors.begin() + static_cast<std::ptrdiff_t>(3 * begin), 3 * count, vectors + 3 * begin);
+                const auto copy = [&](std::span<const std::int64_t> values, std::int64_t at) {
+                    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(begin), count, numbers(at) + begin);
+                };
+                copy(graph.sender, layout.sender);
+                copy(graph.receiver, layout.receiver);
+                if (!call.piece.empty()) copy(call.piece, layout.piece);
+            });
             std::fill(vectors + 3 * edges, vectors + 3 * room, 0.0);
             for (std::size_t e = edges; e < room; ++e) vectors[3 * e] = 1;
-            const auto index = [&](std::span<const std::int64_t> values, std::int64_t at) {
-                std::fill(std::copy(values.begin(), values.end(), numbers(at)), numbers(at) + room, std::int64_t{-1});
-            };
-            index(graph.sender, layout.sender);
-            index(graph.receiver, layout.receiver);
-            index(call.piece, layout.piece);
+            for (const std::int64_t at : {layout.sender, layout.receiver, layout.piece}) {
+                const std::size_t filled = at == layout.piece ? call.piece.size() : edges;
+                std::fill(numbers(at) + filled, numbers(at) + room, std::int64_t{-1});
+            }
         }
         std::copy(call.species.begin(), call.species.end(), numbers(layout.species));
         std::copy(graph.structure.begin(), graph.structure.end(), numbers(layout.graph));
@@ -253,6 +264,7 @@ class GpuEvaluation final : public Evaluation {
     }
 
     DType dtype_;
+    ParallelFor parallel_for_ = default_pool().parallel_for();  ///< writes what is copied to the device
     std::int64_t elements_, pieces_;
     const gpu::Device& device_;
     gpu::ProgramPlan gradient_, sums_;

@@ -165,9 +165,18 @@ std::optional<MatrixSchedule> schedule_matrix(const Polynomial& polynomial) {
     return schedule;
 }
 
-std::vector<MatrixTile> matrix_tiles(GpuNumber compute, bool few) {
+std::vector<MatrixTile> matrix_tiles(GpuNumber compute, MatrixRows rows) {
     const bool wide = compute == GpuNumber::float64;
-    if (few)
+    if (rows == MatrixRows::fewest)
+        return {{.rows = 16,
+                 .columns = 16,
+                 .depth = wide ? 32 : 64,
+                 .stages = 3,
+                 .own_rows = 2,
+                 .own_columns = 2,
+                 .tensor = false,
+                 .blocks = 2}};
+    if (rows == MatrixRows::few)
         return {{.rows = 32,
                  .columns = 32,
                  .depth = wide ? 32 : 64,
@@ -207,12 +216,15 @@ LaunchShape matrix_shape(const MatrixSchedule& schedule, const MatrixLaunch& lau
     return shape;
 }
 
-bool matrix_few(const MatrixSchedule& schedule, GpuNumber compute, std::int64_t rows, int multiprocessors) {
-    const std::vector<MatrixTile> tiles = matrix_tiles(compute, false);
-    std::int64_t blocks = 0;
-    for (const MatrixLaunch& launch : matrix_launches(schedule, tiles))
-        blocks += matrix_shape(schedule, launch, tiles[launch.tile], rows).grid[0];
-    return blocks < multiprocessors;
+MatrixRows matrix_rows(const MatrixSchedule& schedule, GpuNumber compute, std::int64_t rows, int multiprocessors) {
+    for (const MatrixRows tried : {MatrixRows::many, MatrixRows::few}) {
+        const std::vector<MatrixTile> tiles = matrix_tiles(compute, tried);
+        std::int64_t blocks = 0;
+        for (const MatrixLaunch& launch : matrix_launches(schedule, tiles))
+            blocks += matrix_shape(schedule, launch, tiles[launch.tile], rows).grid[0];
+        if (blocks >= multiprocessors) return tried;
+    }
+    return MatrixRows::fewest;
 }
 
 std::string explain(const MatrixSchedule& schedule, const Polynomial& polynomial) {

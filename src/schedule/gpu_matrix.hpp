@@ -1,6 +1,7 @@
 #pragma once
 // The GPU schedule of paths with a weight matrix (linear maps, radial networks, their derivatives by the other input): out += x W for every
 // component, as tiled matrix products over rows and components together. Products by whole rows of weights of their own are not for it.
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -53,9 +54,12 @@ struct MatrixTile {
     int blocks = 2;  ///< on a multiprocessor at once: what registers have to allow
     static constexpr int threads = 256;
 };
-/// From the narrowest to the widest; a job takes the first that is not narrower than it, else the widest. `few`: for so few rows that the
-/// time of one block counts.
-std::vector<MatrixTile> matrix_tiles(GpuNumber compute, bool few);
+/// For how many rows tiles are: for few the time of one block counts, for the fewest there would not even be a block for every
+/// multiprocessor.
+enum class MatrixRows : std::uint8_t { many, few, fewest };
+constexpr std::array<MatrixRows, 3> all_matrix_rows{MatrixRows::many, MatrixRows::few, MatrixRows::fewest};
+/// From the narrowest to the widest; a job takes the first that is not narrower than it, else the widest.
+std::vector<MatrixTile> matrix_tiles(GpuNumber compute, MatrixRows rows);
 
 /// Jobs `first` to `first` + `count` - 1 run as one launch with a tile. Jobs are ordered by their columns.
 struct MatrixLaunch {
@@ -64,7 +68,7 @@ struct MatrixLaunch {
 };
 std::vector<MatrixLaunch> matrix_launches(const MatrixSchedule& schedule, const std::vector<MatrixTile>& tiles);
 LaunchShape matrix_shape(const MatrixSchedule& schedule, const MatrixLaunch& launch, const MatrixTile& tile, std::int64_t rows);
-/// Whether the tiles for few rows are better: the others would not fill the machine.
-bool matrix_few(const MatrixSchedule& schedule, GpuNumber compute, std::int64_t rows, int multiprocessors);
+/// Which tiles are best: the largest that fill the machine.
+MatrixRows matrix_rows(const MatrixSchedule& schedule, GpuNumber compute, std::int64_t rows, int multiprocessors);
 
 }  // namespace clebsch

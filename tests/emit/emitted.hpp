@@ -30,7 +30,7 @@ std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector
 struct EmittedProgram {
     Program program;
     ReferenceInputs inputs;
-    std::vector<MatrixTile> tiles = matrix_tiles(GpuNumber::float64, false);
+    std::vector<MatrixTile> tiles = matrix_tiles(GpuNumber::float64, MatrixRows::many);
 };
 struct EmittedProgramResult {
     std::map<std::string, ReferenceArray> outputs;

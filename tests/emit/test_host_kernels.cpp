@@ -226,9 +226,10 @@ void compare(const std::vector<EmittedProgram>& cases, const char* what, int Emi
     CHECK(met > 0);
 }
 
-/// Tiles of threads, for few rows, of warps with tensor instructions.
+/// Tiles of threads, for few rows and the fewest, of warps with tensor instructions.
 std::vector<std::vector<MatrixTile>> all_tiles() {
-    return {matrix_tiles(GpuNumber::float64, false), matrix_tiles(GpuNumber::float64, true), matrix_tiles(GpuNumber::float32, false)};
+    return {matrix_tiles(GpuNumber::float64, MatrixRows::many), matrix_tiles(GpuNumber::float64, MatrixRows::few),
+            matrix_tiles(GpuNumber::float64, MatrixRows::fewest), matrix_tiles(GpuNumber::float32, MatrixRows::many)};
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ TEST_CASE("matrix products compile for every architecture within their registers
     const bool all = std::getenv("CLEBSCH_TEST_ALL") != nullptr;
     int number = 0;
     for (const GpuNumber compute : {GpuNumber::float32, GpuNumber::float64})
-        for (const bool few : {false, true})
-            for (const MatrixTile& tile : matrix_tiles(compute, few)) {
+        for (const MatrixRows rows : all_matrix_rows)
+            for (const MatrixTile& tile : matrix_tiles(compute, rows)) {
                 ++number;
                 int architecture = 0;
                 for (const char* target : {"sm_80", "sm_90", "sm_120"}) {

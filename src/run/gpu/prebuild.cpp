@@ -98,8 +98,8 @@ void PrebuiltFolder::add(const Program& program, const ProgramOptions& options) 
                 return add({source_of(emit_tape(scheduled.program, tape_of(scheduled.program, link), link.width, storage, compute))});
             const auto& node = std::get<PolynomialNode>(scheduled.program.nodes[at(link.nodes[0])]);
             if (!step.matrix) return polynomial(node.polynomial, node.arguments);
-            for (const bool few : {false, true}) {
-                const std::vector<MatrixTile> tiles = matrix_tiles(compute, few);
+            for (const MatrixRows rows : all_matrix_rows) {
+                const std::vector<MatrixTile> tiles = matrix_tiles(compute, rows);
                 for (const MatrixLaunch& launch : matrix_launches(*step.matrix, tiles))
                     add({source_of(emit_matrix(compute, tiles[launch.tile]), matrix_preamble())});
             }

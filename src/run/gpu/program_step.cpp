@@ -196,10 +196,10 @@ class MatrixStep final : public ProgramStep {
         device_.to_device(static_cast<std::byte*>(tables_.data()) + job_bytes(), schedule_.terms.data(),
                           schedule_.terms.size() * sizeof(MatrixTerm));
         for (const Operand& operand : node.polynomial.operands) sizes_.push_back(operand.size());
-        for (const bool few : {false, true}) {
-            const std::vector<MatrixTile> tiles = matrix_tiles(compute_, few);
+        for (const MatrixRows rows : all_matrix_rows) {
+            const std::vector<MatrixTile> tiles = matrix_tiles(compute_, rows);
             for (const MatrixLaunch& launch : matrix_launches(schedule_, tiles))
-                kernels_[few ? 1 : 0].push_back(
+                kernels_[static_cast<std::size_t>(rows)].push_back(
                     {launch, tiles[launch.tile], load_one(device_, emit_matrix(compute_, tiles[launch.tile]), matrix_preamble())});
         }
         if (schedule_.index >= 0) index_space_ = request.space_of(node.polynomial.indices[at(schedule_.index)].to);
@@ -235,7 +235,7 @@ class MatrixStep final : public ProgramStep {
         if (rest_) rest_->launch(launch);
         const std::int64_t rows = rows_of(launch.rows);
         if (rows == 0) return;
-        const std::size_t few = matrix_few(schedule_, compute_, rows, device_.multiprocessors()) ? 1 : 0;
+        const auto tiles = static_cast<std::size_t>(matrix_rows(schedule_, compute_, rows, device_.multiprocessors()));
         std::array<std::uint64_t, matrix_first_operand + 2 * MatrixSchedule::most_operands> words{};
         words[1] = address(tables_.data()) + job_bytes();
         words[3] = static_cast<std::uint64_t>(rows);
@@ -254,7 +254,7 @@ class MatrixStep final : public ProgramStep {
                 throw Error(ErrorKind::unsupported, "a row stride of " + std::to_string(buffer.row_stride) + " numbers, more than " +
                                                         std::to_string(most_stride) + ", in a matrix product on a GPU");
         }
-        for (const TileKernel& kernel : kernels_[few]) {
+        for (const TileKernel& kernel : kernels_[tiles]) {
             words[0] = address(tables_.data()) + static_cast<std::uint64_t>(kernel.launch.first) * sizeof(MatrixJob);
             words[2] = static_cast<std::uint64_t>(kernel.launch.count);
             const LaunchShape shape = matrix_shape(schedule_, kernel.launch, kernel.tile, rows);
@@ -281,7 +281,7 @@ class MatrixStep final : public ProgramStep {
         MatrixTile tile;
         std::shared_ptr<const Module> module;
     };
-    std::array<std::vector<TileKernel>, 2> kernels_;  ///< for many rows, for few
+    std::array<std::vector<TileKernel>, all_matrix_rows.size()> kernels_;  ///< by MatrixRows
     std::unique_ptr<PolynomialStep> rest_;
     std::string text_;
 };
