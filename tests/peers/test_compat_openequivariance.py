@@ -109,11 +109,18 @@ def test_convolutions(name: str, shared: bool, options: dict[str, bool]) -> None
 
 
 def test_float32_sums_in_float64() -> None:
+    """Large contributions that cancel: a sum in float32 loses what is between them."""
     problem = oeq.TPProblem(*UVU, shared_weights=False)
-    x, y, weights = torch.ones(2, 13).float(), torch.ones(7, 4).float(), torch.ones(7, problem.weight_numel).float()
-    rows, cols = torch.tensor([0, 0, 0, 1, 1, 1, 1]), torch.tensor([1, 0, 0, 1, 0, 1, 1])
+    x, y = torch.randn(2, 13).float(), torch.randn(1, 4).float().expand(3, 4).contiguous()
+    rows, cols = torch.tensor([0, 0, 0]), torch.tensor([1, 0, 1])
+    weights = torch.randn(2, problem.weight_numel).float()
+    weights = torch.stack([1e8 * weights[0], weights[1], -1e8 * weights[0]])
+    exact = oeq.TensorProductConv(problem, deterministic=True)(x.double(), y.double(), weights.double(), rows, cols)
     out = oeq.TensorProductConv(problem, deterministic=True, kahan=True)(x, y, weights, rows, cols)
     assert out.dtype is torch.float32
+    torch.testing.assert_close(out, exact.float(), rtol=1e-6, atol=1e-6)
+    lost = oeq.TensorProductConv(problem, deterministic=True)(x, y, weights, rows, cols)
+    assert (lost - out).abs().max() > 0.1
 
 
 def test_deterministic_wants_ascending_rows() -> None:
