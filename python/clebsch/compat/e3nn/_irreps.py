@@ -7,17 +7,38 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
 import torch
 
 from ..._library import ClebschError
 from ...irreps import Irreps as Blocks
-from ...irreps import rotation_from_quaternion, wigner_d
+from ._rotations import angles_of_matrix, matrices_of_angles, matrix_of_axis_angle, matrix_of_quaternion
 
 Sorted = namedtuple("Sorted", ["irreps", "p", "inv"])
 
 
-class Irrep(tuple[int, int]):
+class _Represented:
+    """Block-diagonal matrices (..., dim, dim) of rotations: of an irrep, or of all blocks of irreps. They have derivatives."""
+
+    __slots__ = ()
+
+    def D_from_angles(self, alpha: Any, beta: Any, gamma: Any, k: Any = None) -> torch.Tensor:  # noqa: N802 - e3nn's names
+        """Of Ry(alpha) Rx(beta) Ry(gamma), angles of shapes (...) in radians; where k is odd, with inversion."""
+        return matrices_of_angles(Irreps(self), alpha, beta, gamma, k)
+
+    def D_from_quaternion(self, q: torch.Tensor, k: Any = None) -> torch.Tensor:  # noqa: N802
+        """Of quaternions (..., 4), w first; where k is odd, with inversion."""
+        return self.D_from_angles(*angles_of_matrix(matrix_of_quaternion(q.double()))[:3], k).to(q.dtype)
+
+    def D_from_matrix(self, R: torch.Tensor) -> torch.Tensor:  # noqa: N802, N803
+        """Of orthogonal matrices (..., 3, 3)."""
+        return self.D_from_angles(*angles_of_matrix(R.double())).to(R.dtype)
+
+    def D_from_axis_angle(self, axis: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:  # noqa: N802
+        """Of turns by angles (...) about axes (..., 3)."""
+        return self.D_from_angles(*angles_of_matrix(matrix_of_axis_angle(axis.double(), angle.double()))).to(angle.dtype)
+
+
+class Irrep(_Represented, tuple[int, int]):
     """An irreducible representation of O(3): (l, p). From "1o", (1, -1), l and p, or another."""
 
     __slots__ = ()
@@ -76,10 +97,6 @@ class Irrep(tuple[int, int]):
     def __add__(self, other: Any) -> Irreps:  # type: ignore[override]
         return Irreps(self) + Irreps(other)
 
-    def D_from_matrix(self, R: torch.Tensor) -> torch.Tensor:  # noqa: N802, N803 - e3nn's names
-        """The matrices (..., dim, dim) of orthogonal matrices (..., 3, 3)."""
-        return _matrices(Irreps([(1, self)]), R)
-
     def __repr__(self) -> str:
         return f"{self.l}{'e' if self.p == 1 else 'o'}"
 
@@ -111,7 +128,7 @@ class MulIr(tuple[int, Irrep]):
         return f"{self.mul}x{self.ir}"
 
 
-class Irreps(tuple[MulIr, ...]):
+class Irreps(_Represented, tuple[MulIr, ...]):
     """A direct sum of irreps: "8x0e+4x1o", an irrep, or a list of blocks (mul, irrep) and irreps."""
 
     __slots__ = ()
@@ -168,14 +185,15 @@ class Irreps(tuple[MulIr, ...]):
         dtype: torch.dtype | None = None,
         device: Any = None,
     ) -> torch.Tensor:
-        """Normal numbers; -1 in `size` is the dimension of the irreps. "norm": every irrep has a squared norm of 1 in the mean."""
+        """Normal numbers; -1 in `size` is the dimension of the irreps. "norm": every irrep is divided by its norm."""
         if normalization not in ("component", "norm"):
             raise ClebschError(f"normalization: expected 'component' or 'norm', got {normalization!r}")
         place = size.index(-1)
         values = torch.randn(*size[:place], self.dim, *size[place + 1 :], dtype=dtype, device=device)
         if normalization == "norm":
-            for (_, ir), where in zip(self, self.slices(), strict=True):
-                values.narrow(place, where.start, where.stop - where.start).div_(ir.dim**0.5)
+            for (mul, ir), where in zip(self, self.slices(), strict=True):
+                block = values.narrow(place, where.start, where.stop - where.start).unflatten(place, (mul, ir.dim))
+                block.div_(block.norm(dim=place + 1, keepdim=True))
         return values.requires_grad_(requires_grad)
 
     def __getitem__(self, i: Any) -> Any:
@@ -237,18 +255,6 @@ class Irreps(tuple[MulIr, ...]):
                 return Irreps([block for block in self if bool(chosen(block)) == wanted])
         return self
 
-    def D_from_matrix(self, R: torch.Tensor) -> torch.Tensor:  # noqa: N802, N803
-        """The matrices (..., dim, dim) of orthogonal matrices (..., 3, 3)."""
-        return _matrices(self, R)
-
-    def D_from_quaternion(self, q: torch.Tensor, k: torch.Tensor | None = None) -> torch.Tensor:  # noqa: N802
-        """Of quaternions (..., 4), w first; where k is odd, with inversion."""
-        flat = q.detach().cpu().double().reshape(-1, 4).numpy()
-        rotations = torch.from_numpy(np.stack([rotation_from_quaternion(each) for each in flat])).reshape(*q.shape[:-1], 3, 3)
-        if k is not None:
-            rotations = rotations * (-1.0) ** k.cpu()[..., None, None]
-        return _matrices(self, rotations).to(q)
-
     def __repr__(self) -> str:
         return "+".join(map(str, self))
 
@@ -287,20 +293,8 @@ def _one_of(irreps: Any) -> Callable[[MulIr], bool]:
         allowed: Iterable[Any] = [ir for _, ir in Irreps(irreps)]
     elif isinstance(irreps, Irrep):
         allowed = [irreps]
+    elif isinstance(irreps, MulIr):
+        allowed = [irreps.ir]
     else:
         allowed = [block.ir for block in Irreps(irreps)]
     return lambda block: block.ir in allowed
-
-
-def _matrices(irreps: Irreps, rotations: torch.Tensor) -> torch.Tensor:
-    """Block-diagonal matrices, by way of the processor: for tests and data, not for derivatives."""
-    flat = rotations.detach().cpu().double().reshape(-1, 3, 3).numpy()
-    found = torch.zeros(len(flat), irreps.dim, irreps.dim, dtype=rotations.dtype)
-    for k, rotation in enumerate(flat):
-        begin = 0
-        for mul, ir in irreps:
-            matrix = torch.from_numpy(wigner_d(str(ir), rotation)).to(rotations.dtype)
-            for _ in range(mul):
-                found[k, begin : begin + ir.dim, begin : begin + ir.dim] = matrix
-                begin += ir.dim
-    return found.reshape(*rotations.shape[:-2], irreps.dim, irreps.dim).to(rotations.device)
