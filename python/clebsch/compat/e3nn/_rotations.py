@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ...irreps import wigner_d
 
-X_FROM_Y = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]  # the rotation that takes the axis y to x, z to y and x to z
+X_FROM_Y = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])  # the rotation that takes y to x, z to y, x to z
 
 
 def matrices_of_angles(blocks: Iterable[tuple[int, Any]], alpha: Any, beta: Any, gamma: Any, k: Any = None) -> Tensor:
@@ -39,7 +40,7 @@ def matrices_of_angles(blocks: Iterable[tuple[int, Any]], alpha: Any, beta: Any,
 
 
 def angles_of_matrix(rotation: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(alpha, beta, gamma, k) of orthogonal matrices (..., 3, 3), whose angles are those without inversion; k is 1 where there is one.
+    """(alpha, beta, gamma, k) of orthogonal matrices (..., 3, 3): angles without inversion, and k is 1 where there is one.
 
     Where beta is 0 or pi the angles have no derivative.
     """
