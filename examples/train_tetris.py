@@ -6,6 +6,8 @@ and right for all of them. The two chiral shapes differ in the sign of a pseudos
     pip install . torch && python examples/train_tetris.py
 """
 
+from pathlib import Path
+
 import clebsch
 import clebsch.torch as ct
 import numpy as np
@@ -89,7 +91,11 @@ def train(steps: int = 200) -> tuple[list[float], float]:
 
 
 if __name__ == "__main__":
+    from loss_picture import loss_picture
+
     losses, right = train()
     for step in range(0, len(losses), 20):
         print(f"step {step:4d}  loss {losses[step]:10.5f}  {'#' * max(1, int(40 * losses[step] / losses[0]))}")
     print(f"{100 * right:.0f} % right on 160 turned shapes")
+    Path("tetris-loss.svg").write_text(loss_picture(losses, "Eight tetris shapes"))
+    print("picture: tetris-loss.svg")

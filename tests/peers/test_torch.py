@@ -478,6 +478,15 @@ def test_the_training_example_learns() -> None:
     assert right == 1.0
 
 
+def test_the_force_field_example_learns() -> None:
+    pytest.importorskip("vesin")
+    torch.set_default_dtype(torch.float32)
+    fit = runpy.run_path(str(Path(__file__).resolve().parents[2] / "examples" / "fit_force_field.py"))["fit"]
+    losses, before, after = fit(steps=25, structures=3)
+    assert losses[-1] < 0.4 * losses[0]
+    assert after < 0.8 * before
+
+
 @everywhere
 def test_checkpoints_compute_a_layer_again() -> None:
     layer, inputs = Layer(), graph(5, 12)

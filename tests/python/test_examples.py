@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -46,6 +47,18 @@ def test_pages_print_what_they_show(page: str, monkeypatch: pytest.MonkeyPatch) 
 def test_an_operation_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "own_operation.py"))
     assert "gradient to a dipole is minus the field" in capsys.readouterr().out
+
+
+def test_a_picture_of_losses() -> None:
+    draw = runpy.run_path(str(ROOT / "examples" / "loss_picture.py"))["loss_picture"]
+    picture = ElementTree.fromstring(draw([100.0, 1.0, 0.01, 10.0], "What & how"))  # noqa: S314 - of our own making
+    line = picture.find("{*}polyline")
+    assert line is not None
+    heights = [float(point.split(",")[1]) for point in line.attrib["points"].split()]
+    assert heights == pytest.approx([40, 175, 310, 107.5])
+    labels = [text.text for text in picture.iterfind("{*}text")]
+    assert labels[0] == "What & how"
+    assert {"100", "0.01", "step", "loss"} <= set(labels)
 
 
 def test_a_convolution_in_jax(capsys: pytest.CaptureFixture[str]) -> None:
