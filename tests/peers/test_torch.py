@@ -478,6 +478,17 @@ def test_the_training_example_learns() -> None:
     assert right == 1.0
 
 
+def test_the_page_about_speed() -> None:
+    torch.set_default_dtype(torch.float32)
+    page = (Path(__file__).resolve().parents[2] / "docs/why-is-it-slow.md").read_text()
+    names: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL):
+        exec(compile(block, "docs/why-is-it-slow.md", "exec"), names)  # noqa: S102
+    assert "general: 3 paths" in names["plan"].explain()
+    torch.testing.assert_close(torch.from_numpy(names["out"]), torch.from_numpy(names["plan"](x=names["x"], y=names["y"])))
+    assert [(name, why) for name, _, why in names["report"].left] == [("1", "its class has a forward of its own")]
+
+
 def test_the_force_field_example_learns() -> None:
     pytest.importorskip("vesin")
     torch.set_default_dtype(torch.float32)

@@ -181,7 +181,7 @@ def _replacement(module: torch.nn.Module) -> Forward | None:
         return None
     if "forward" in module.__dict__:
         raise UnsupportedError("its forward was replaced already")
-    if type(module).forward.__module__.split(".")[0] not in LIBRARIES:
+    if (type(module).forward.__module__ or "").split(".")[0] not in LIBRARIES:
         raise UnsupportedError("its class has a forward of its own")
     return _tried(_MAKERS[known[0].__module__.split(".")[0], known[0].__name__], module)
 
