@@ -54,8 +54,8 @@ class Workspaces {
 };
 
 Workspaces& workspaces() {
-    static Workspaces result;
-    return result;
+    static auto* const result = new Workspaces;  // never destroyed: threads may still be in a call when the process ends
+    return *result;
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ CLEBSCH_API clebsch_status clebsch_plan_explain(const clebsch_plan* plan, double
                                                 char** text);
 /// Scratch bytes of a launch with these rows per space (clebsch_operation_space order) when at most `threads` tasks run at once
 /// (0: as many as the library's pool has). Programs keep less where there are many rows: fewer rows may need more. On a GPU: of device
-/// memory, at a multiple of 256 bytes; `threads` means nothing.
+/// memory, at a multiple of 128 bytes; `threads` means nothing.
 CLEBSCH_API clebsch_status clebsch_plan_workspace_size(const clebsch_plan* plan, const int64_t* rows, size_t space_count, int threads,
                                                        size_t* bytes);
 
@@ -210,7 +210,8 @@ typedef struct clebsch_call {
     size_t index_count;
     const int64_t* rows;  ///< rows per space
     size_t space_count;
-    void* workspace;  ///< any alignment, at least clebsch_plan_workspace_size bytes; may be NULL when that is 0
+    void* workspace;  ///< any alignment (on a GPU at a multiple of 128 bytes), at least clebsch_plan_workspace_size bytes; may be NULL when
+                      ///< that is 0
     size_t workspace_bytes;
     const clebsch_parallel* parallel;  ///< NULL: the library's pool. Plans for a GPU and the reference make no use of it.
 } clebsch_call;

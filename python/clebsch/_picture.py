@@ -30,7 +30,7 @@ def paths_svg(operation: Operation) -> str:
     height = ROW * max([len(lines), *(y / ROW + 1.5 for y, _ in (*inputs.values(), *outputs.values()))])
     drawn = []
     for number, line in enumerate(lines):
-        names = re.findall(r"([A-Za-z_]\w*\.\d+)\[", line)
+        names = re.findall(r"(?<![\w.])([A-Za-z_]\w*\.\d+)", line)
         out, factors = names[0], list(dict.fromkeys(names[1:]))
         y = (number + 0.5) * height / len(lines)
         color = COLORS[_degree(outputs[out][1]) % len(COLORS)]

@@ -41,7 +41,7 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule = 
 /// looked for: `rows` of the iteration space, and of the row that stays with a stream kernel.
 struct GpuChunks {
     std::int64_t rows = 1, count = 0, reach = 0;
-    bool divided = true;  ///< receivers may be: then reach = rows
+    bool divided = true;  ///< receivers may be: then `reach` is a chunk's `rows`
     std::int64_t parts() const { return 2 * count; }
 };
 GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t stationary_rows);

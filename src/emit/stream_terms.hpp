@@ -43,8 +43,7 @@ void for_each_staying(const StreamSchedule& schedule, const StreamTerm& term, co
 }
 
 /// For each number that stays with the receiver and meets coefficients: a magnitude of theirs, so that few sums of the row have no
-/// coefficient
-/// +-1 (emit/stream_scales.cpp).
+/// coefficient +-1 (emit/stream_scales.cpp).
 std::map<SegmentName, std::vector<double>> scales_of(const GpuProblem& problem, const StreamSchedule& schedule,
                                                      const std::vector<int>& paths);
 

@@ -442,6 +442,8 @@ def test_order_of_sums_follows_xla(flags: str, expected: bool, monkeypatch: pyte
         ([1, 2, 3, -1, -1], False),
         ([0, 2, 1, 4, 4], True),
         ([0, 0, 1, 4, 0], True),
+        ([1, 3, -1, 2], True),
+        ([3, 99, -1, 1, 4], True),
         ([], False),
         ([3], False),
     ],

@@ -478,6 +478,9 @@ def test_notebooks_show_a_picture_of_the_paths() -> None:
     for part in (*dots, *picture.findall(f"{name}text")):
         assert 0 < float(part.get("cy") or part.get("y") or 0) < height
     assert paths_svg(clebsch.build("radial_network", cutoff=5.0, outputs=6, hidden="8,8")) == ""
+    for derivative in (operation.vjp("y"), operation.vjp("x", "y", "weights"), operation.vjp("y").vjp("x")):
+        dots = ElementTree.fromstring(paths_svg(derivative)).findall(f"{name}circle")
+        assert len(dots) == sum(line.startswith("path") for line in derivative.text.splitlines())
 
 
 def test_plans_and_the_package_say_what_they_are() -> None:
@@ -524,6 +527,11 @@ def test_an_order_found_once_serves_unsorted_receivers() -> None:
         clebsch.RowOrder(arrays["receiver"], 2)
     with pytest.raises(clebsch.ClebschError, match="index: expected a 1-D array of int32 or int64, got float64"):
         clebsch.RowOrder(np.zeros(3), 2)
+    for device in ("gpu", "cuda:x"):
+        with pytest.raises(ValueError, match=f"device: expected .*, got '{device}'"):
+            clebsch.RowOrder(np.zeros(3, dtype="int32"), 2, device=device)
+    with pytest.raises(ValueError, match="target_rows: expected an integer, got 3.5"):
+        clebsch.RowOrder(np.zeros(3, dtype="int32"), 3.5)
     assert clebsch.RowOrder(np.zeros(0, dtype="int32"), 2).order.shape == (0,)
     with pytest.raises(clebsch.ClebschError, match="declared as sorted"):
         convolution().plan("float64")(**arrays)

@@ -190,19 +190,20 @@ def _on_gpu(ctx: Any, *arrays: Any, operation: Described, rows: tuple[Any, ...],
 
 
 def spoiled_unless_sorted(results: Sequence[Any], indices: Sequence[Any], operation: Described, rows: Sequence[int]) -> list[Any]:
-    """The results of a call; with NaN in every row and block of irreps if an index declared as sorted has an entry below the
-    one before it (entries that are no row aside). Kernels on a GPU cannot raise, and nothing may wait for them to tell."""
+    """The results of a call; with NaN in every row and block of irreps if an index declared as sorted has an entry below an
+    earlier one (entries that are no row aside). Kernels on a GPU cannot raise, and nothing may wait for them to tell."""
     falls = jnp.zeros((), bool)
     for array, index, (_, target) in zip(indices, operation.operation.indices, operation.index_spaces, strict=True):
         if index.sorted:
             inside = (array >= 0) & (array < rows[target])
-            falls |= jnp.any(inside[1:] & inside[:-1] & (array[1:] < array[:-1]))
+            falls |= jnp.any(inside & (array < jax.lax.cummax(jnp.where(inside, array, -1))))
     spoiled = []
     for result, operand in zip(results, operation.operation.outputs, strict=True):
         blocks = np.array(
             [0]
             if "(" in operand.segments
-            else [piece.start for piece in Irreps(operand.segments).slices() if piece.stop > piece.start]
+            else [piece.start for piece in Irreps(operand.segments).slices() if piece.stop > piece.start],
+            dtype=np.int32,
         )
         count = result.shape[0]
         places = jnp.arange(count) + jnp.where(falls, 0, count)  # past the end: nothing is written

@@ -72,7 +72,11 @@ def accelerate(model: torch.nn.Module, show: bool = True, step: Callable[[], Any
     report = Acceleration()
     _visit(model, "", report, set())
     if step is not None:
-        _measure(report, step)
+        try:
+            _measure(report, step)
+        except BaseException:
+            report.undo()
+            raise
     if show:
         print(report)
     return report

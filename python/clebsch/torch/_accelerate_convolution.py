@@ -6,7 +6,6 @@ where an attribute of theirs says that it can.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from torch import Tensor
 from .._library import ClebschError, UnsupportedError
 from .._verify import operation_of
 from ..operation import Operation as Description
-from ._accelerate_module import Forward
+from ._accelerate_module import Forward, norm_wise
 from ._operator import run
 
 
@@ -138,8 +137,7 @@ class MaceProduct(Convolution):
             messages = type(self.module).forward(self.module, x[sender], y, weight)
             expected = messages.new_zeros(len(x), messages.shape[1]).index_add(0, receiver, messages)
             found = self(x, y, weight, torch.stack([sender, receiver]))
-        size = torch.linalg.norm(expected.double())
-        return float(torch.linalg.norm(found.double() - expected.double()) / size) if size else math.inf
+        return norm_wise(found, expected)
 
     def __call__(self, x: Tensor, y: Tensor, weight: Tensor, edge_index: Tensor) -> Tensor:  # type: ignore[override]
         return self.sums(x, y, weight, edge_index[0], edge_index[1])

@@ -86,8 +86,8 @@ void check_device_workspace(const Workspace& workspace, std::size_t needed) {
     if (needed > 0 && (workspace.data == nullptr || workspace.bytes < needed))
         fail("workspace: expected at least " + std::to_string(needed) + " bytes of device memory, got " +
              (workspace.data == nullptr ? "a null pointer" : std::to_string(workspace.bytes)));
-    if (needed > 0 && reinterpret_cast<std::uintptr_t>(workspace.data) % alignment != 0)
-        fail("workspace: the address is not a multiple of " + std::to_string(alignment) + " bytes");
+    if (needed > 0 && reinterpret_cast<std::uintptr_t>(workspace.data) % workspace_alignment != 0)
+        fail("workspace: the address is not a multiple of " + std::to_string(workspace_alignment) + " bytes");
 }
 
 Work gpu_work(const Polynomial& polynomial, const std::vector<DType>& dtypes, std::span<const std::int64_t> rows) {

@@ -48,10 +48,10 @@ class PolynomialPlan {
     /// that several blocks share, the order of rows, messages.
     std::size_t workspace_bytes(std::span<const std::int64_t> rows) const;
 
-    /// Puts the work on the stream: all buffers, indices and the workspace (256-byte aligned) are in this device's memory. Outputs are
-    /// overwritten. Does not allocate, wait, compile or copy, so it can be captured into a graph. Throws Error before anything is put
-    /// there: see check_buffer; index arrays of the wrong length. Values of indices are checked by the kernels: one out of range counts as
-    /// masked, and index_error() tells afterwards.
+    /// Puts the work on the stream: all buffers, indices and the workspace (at a multiple of `workspace_alignment`) are in this device's
+    /// memory. Outputs are overwritten. Does not allocate, wait, compile or copy, so it can be captured into a graph. Throws Error before
+    /// anything is put there: see check_buffer; index arrays of the wrong length. Values of indices are checked by the kernels: one out of
+    /// range counts as masked, and index_error() tells afterwards.
     void launch(const Call& call, Workspace workspace, Stream stream) const;
 
     /// Waits for the device; whether a launch since the last call met an index out of range, or a sorted one that decreases (what belongs
@@ -74,7 +74,10 @@ class PolynomialPlan {
     std::unique_ptr<const Data> data_;
 };
 
-/// Throws Error when a launch's workspace is null, smaller than `needed` bytes or not at a multiple of 256 bytes; none is needed for 0.
+/// Bytes of whose multiples a launch's workspace begins at one: what XLA's buffers have. Kernels need 16, full lines are faster.
+constexpr std::size_t workspace_alignment = 128;
+/// Throws Error when a launch's workspace is null, smaller than `needed` bytes or not at a multiple of `workspace_alignment`; none is
+/// needed for 0.
 void check_device_workspace(const Workspace& workspace, std::size_t needed);
 
 /// The emitter's name of a dtype, and of several.

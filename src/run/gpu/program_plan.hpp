@@ -45,10 +45,10 @@ class ProgramPlan {
     /// Device memory that a launch over these rows needs: intermediates, of which those that are not needed at the same time share memory.
     std::size_t workspace_bytes(std::span<const std::int64_t> rows) const;
 
-    /// Puts the work on the stream. Buffers (inputs, then outputs), indices and the workspace (256-byte aligned) are in this device's
-    /// memory. Does not wait, compile, copy or allocate device memory, so it can be captured into a graph. Throws Error before anything is
-    /// put there as PolynomialPlan does. Indices are checked by the kernels: one out of range counts as masked, index_error() tells
-    /// afterwards.
+    /// Puts the work on the stream. Buffers (inputs, then outputs), indices and the workspace (at a multiple of `workspace_alignment`) are
+    /// in this device's memory. Does not wait, compile, copy or allocate device memory, so it can be captured into a graph. Throws Error
+    /// before anything is put there as PolynomialPlan does. Indices are checked by the kernels: one out of range counts as masked,
+    /// index_error() tells afterwards.
     void launch(const Call& call, Workspace workspace, Stream stream) const;
 
     /// The same on a stream that records (CapturedWork): steps are recorded in the order their arrays demand, those that do not wait for

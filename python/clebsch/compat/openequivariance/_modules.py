@@ -53,8 +53,12 @@ class TPProblem:
         self.irrep_dtype, self.weight_dtype = irrep_dtype, weight_dtype
         self.instructions_raw = list(instructions)
         irreps = self.irreps_in1, self.irreps_in2, self.irreps_out
-        variances = [var or [1.0] * len(own) for var, own in zip((in1_var, in2_var, out_var), irreps, strict=True)]
-        self.instructions = _normalized(irreps, self.instructions_raw, variances, irrep_normalization, path_normalization)
+        variances = [
+            [1.0] * len(own) if var is None else list(var) for var, own in zip((in1_var, in2_var, out_var), irreps, strict=True)
+        ]
+        self.instructions = _normalized(
+            irreps, self.instructions_raw, variances, irrep_normalization or "component", path_normalization or "element"
+        )
         self.weight_numel = sum(math.prod(ins.path_shape) for ins in self.instructions if ins.has_weight)
 
     def weight_range_and_shape_for_instruction(self, instruction: int) -> tuple[int, int, tuple[int, ...]]:
