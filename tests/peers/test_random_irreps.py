@@ -9,6 +9,7 @@ from typing import Any
 import cuequivariance as cue
 import cuequivariance_torch
 import e3nn
+import pytest
 import torch
 from clebsch.compat import cuequivariance_torch as cuet
 from clebsch.compat import openequivariance as oeq
@@ -17,9 +18,14 @@ from e3nn import o3 as their_o3
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-torch.set_default_dtype(torch.float64)
 e3nn.set_optimization_defaults(jit_mode="eager")
 warnings.simplefilter("ignore")  # cuequivariance-torch has no CUDA kernels here
+
+
+@pytest.fixture(autouse=True, scope="module")
+def float64() -> None:
+    torch.set_default_dtype(torch.float64)
+
 
 few = settings(max_examples=25, deadline=None, derandomize=True)
 
