@@ -13,6 +13,22 @@ import torch
 TURNS = 9
 
 
+def results(model: torch.nn.Module, inputs: dict[str, torch.Tensor], names: tuple[str, ...]) -> tuple[torch.Tensor, ...]:
+    """What a model calls energy, forces and stress; of a model in training mode they can be derived again."""
+    found = model({name: value.clone() for name, value in inputs.items()})
+    return tuple(found[name] for name in names)
+
+
+def weights_gradient(model: torch.nn.Module, inputs: dict[str, torch.Tensor], names: tuple[str, ...]) -> torch.Tensor:
+    """Of a loss on energy, forces and stress, in one vector."""
+    energy, forces, stress = results(model.train(), inputs, names)
+    loss = energy.square().sum() + forces.square().sum() + stress.square().sum()
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+    model.eval()
+    return torch.cat([gradient.reshape(-1) for gradient in found])
+
+
 def compare(title: str, model: torch.nn.Module, step: Callable[[], tuple[torch.Tensor, ...]], turns: int = TURNS) -> None:
     """`step` returns what should agree."""
     torch.set_num_threads(1)

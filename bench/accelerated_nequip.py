@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from accelerated import compare
+from accelerated import compare, results, weights_gradient
 from nequip.model import NequIPGNNModel
 from nequip.utils.global_state import set_global_state
 from silicon import CUTOFF, edges, silicon
+
+NAMES = ("total_energy", "forces", "stress")  #: of energy, forces and stress
 
 
 def batch(cells: int = 2) -> dict[str, torch.Tensor]:
@@ -46,26 +48,10 @@ def model(dtype: str = "float32", features: tuple[int, ...] = (128, 64, 32), lay
     )
 
 
-def results(nequip: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """Energy, forces, stress; of a model in training mode they can be derived again."""
-    found = nequip({name: value.clone() for name, value in inputs.items()})
-    return found["total_energy"], found["forces"], found["stress"]
-
-
-def weights_gradient(nequip: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Of a loss on energy, forces and stress, in one vector."""
-    energy, forces, stress = results(nequip.train(), inputs)
-    loss = energy.square().sum() + forces.square().sum() + stress.square().sum()
-    parameters = [parameter for parameter in nequip.parameters() if parameter.requires_grad]
-    found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
-    nequip.eval()
-    return torch.cat([gradient.reshape(-1) for gradient in found])
-
-
 def main() -> None:
     nequip, inputs = model().eval(), batch()
-    compare("NequIP, energy, forces and stress", nequip, lambda: tuple(value.detach() for value in results(nequip, inputs)))
-    compare("NequIP, a training step", nequip, lambda: (weights_gradient(nequip, inputs),), turns=5)
+    compare("NequIP, energy, forces and stress", nequip, lambda: tuple(value.detach() for value in results(nequip, inputs, NAMES)))
+    compare("NequIP, a training step", nequip, lambda: (weights_gradient(nequip, inputs, NAMES),), turns=5)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy as np
 import sevenn._const
 import torch
-from accelerated import compare
+from accelerated import compare, results, weights_gradient
 from sevenn.model_build import build_E3_equivariant_model
 from silicon import CUTOFF, edges, silicon
+
+NAMES = ("inferred_total_energy", "inferred_force", "inferred_stress")  #: of energy, forces and stress
 
 
 def batch(cells: int = 2) -> dict[str, torch.Tensor]:
@@ -54,26 +56,12 @@ def model(features: tuple[int, ...] = (128, 64, 32), layers: int = 5) -> torch.n
     )
 
 
-def results(sevennet: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """Energy, forces, stress; of a model in training mode they can be derived again."""
-    found = sevennet({name: value.clone() for name, value in inputs.items()})
-    return found["inferred_total_energy"], found["inferred_force"], found["inferred_stress"]
-
-
-def weights_gradient(sevennet: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Of a loss on energy, forces and stress, in one vector."""
-    energy, forces, stress = results(sevennet.train(), inputs)
-    loss = energy.square().sum() + forces.square().sum() + stress.square().sum()
-    parameters = [parameter for parameter in sevennet.parameters() if parameter.requires_grad]
-    found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
-    sevennet.eval()
-    return torch.cat([gradient.reshape(-1) for gradient in found])
-
-
 def main() -> None:
     sevennet, inputs = model().eval(), batch()
-    compare("SevenNet, energy, forces and stress", sevennet, lambda: tuple(value.detach() for value in results(sevennet, inputs)))
-    compare("SevenNet, a training step", sevennet, lambda: (weights_gradient(sevennet, inputs),), turns=5)
+    compare(
+        "SevenNet, energy, forces and stress", sevennet, lambda: tuple(value.detach() for value in results(sevennet, inputs, NAMES))
+    )
+    compare("SevenNet, a training step", sevennet, lambda: (weights_gradient(sevennet, inputs, NAMES),), turns=5)
 
 
 if __name__ == "__main__":

@@ -86,14 +86,7 @@ bool call(const Direct& direct, const std::uint64_t* words) {
         check_torch(torch.tensor_data(handle_of(words++), &data), "get_data_ptr");
         buffers[output.place] = {data, direct.dtype, rows_of(output.space), 0};
     }
-    clebsch_call launched = CLEBSCH_CALL_DEFAULTS;
-    launched.buffers = buffers.data();
-    launched.buffer_count = buffers.size();
-    launched.indices = indices.data();
-    launched.index_count = indices.size();
-    launched.rows = rows.data();
-    launched.space_count = rows.size();
-    launch(direct.plan, launched, direct.placement);
+    launch(direct.plan, buffers, indices, rows, direct.placement);
     return true;
 }
 

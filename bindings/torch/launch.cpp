@@ -60,10 +60,18 @@ Workspaces& workspaces() {
 
 }  // namespace
 
-void launch(const clebsch_plan* plan, clebsch_call call, Placement placement) {
+void launch(const clebsch_plan* plan, const std::vector<clebsch_buffer>& buffers, const std::vector<clebsch_index_buffer>& indices,
+            const std::vector<std::int64_t>& rows, Placement placement) {
     const Functions& torch = functions();
+    clebsch_call call = CLEBSCH_CALL_DEFAULTS;
+    call.buffers = buffers.data();
+    call.buffer_count = buffers.size();
+    call.indices = indices.data();
+    call.index_count = indices.size();
+    call.rows = rows.data();
+    call.space_count = rows.size();
     std::size_t bytes = 0;
-    check(clebsch_plan_workspace_size(plan, call.rows, call.space_count, 0, &bytes));
+    check(clebsch_plan_workspace_size(plan, rows.data(), rows.size(), 0, &bytes));
     call.workspace_bytes = bytes;
     if (placement.device_type != torch.cuda()) {
         Workspaces::Workspace workspace = workspaces().take(bytes);

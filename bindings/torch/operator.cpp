@@ -191,14 +191,7 @@ std::vector<Owned> run(Known& known, std::vector<Owned> tensors, const std::vect
 
     const bool on_gpu = first.placement.device_type == torch.cuda();
     const clebsch_plan* plan = known.plan(dtype, on_gpu ? first.placement.device_index : -1, on_gpu && torch.deterministic());
-    clebsch_call call = CLEBSCH_CALL_DEFAULTS;
-    call.buffers = buffers.data();
-    call.buffer_count = buffers.size();
-    call.indices = index_buffers.data();
-    call.index_count = index_buffers.size();
-    call.rows = rows.data();
-    call.space_count = rows.size();
-    launch(plan, call, first.placement);
+    launch(plan, buffers, index_buffers, rows, first.placement);
     return outputs;
 }
 

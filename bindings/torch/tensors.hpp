@@ -120,6 +120,7 @@ struct Signature {
 };
 
 /// Launches on the processor, or on the current stream of the tensors' GPU, with workspace for it. Throws std::runtime_error.
-void launch(const clebsch_plan* plan, clebsch_call call, Placement placement);
+void launch(const clebsch_plan* plan, const std::vector<clebsch_buffer>& buffers, const std::vector<clebsch_index_buffer>& indices,
+            const std::vector<std::int64_t>& rows, Placement placement);
 
 }  // namespace clebsch::torch

@@ -15,7 +15,7 @@ def test_the_model_computes_the_same() -> None:
     model, inputs = sevennet.model().eval(), sevennet.batch(1)
 
     def call() -> tuple[torch.Tensor, ...]:
-        return *sevennet.results(model, inputs), sevennet.weights_gradient(model, inputs)
+        return *sevennet.results(model, inputs, sevennet.NAMES), sevennet.weights_gradient(model, inputs, sevennet.NAMES)
 
     report = computes_the_same(model, call, torch.float32)
     kinds = [what.split()[0] for _, what in report.changed]
