@@ -1,81 +1,18 @@
-// The mix family: paths with a weight matrix (uvw, linear maps and their derivatives). See run/kernels/mix.hpp for the form they are
-// brought into.
+#include "schedule/mix.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 
-#include "run/kernels/mix.hpp"
-#include "schedule/kernel.hpp"
+#include "schedule/matrix_path.hpp"
 
 namespace clebsch {
 namespace {
 
-using Letters = std::string;
-
-bool subset(const Letters& letters, const Letters& of) {
-    return std::ranges::all_of(letters, [&](char letter) { return of.find(letter) != Letters::npos; });
-}
-
-/// One path seen as a product with the matrix of its weight.
-struct MatrixPath {
-    const Path* path = nullptr;
-    int weight = 0;                                                  ///< factor
-    Letters rows = {}, columns = {};                                 ///< letters of W before and after the split
-    std::vector<int> row_side = {}, column_side = {}, neither = {};  ///< the other factors, by the letters they carry
-
-    std::int64_t extent(const Letters& letters) const {
-        std::int64_t n = 1;
-        for (const char letter : letters) n *= path->extent(letter);
-        return n;
-    }
-    int output() const { return static_cast<int>(path->factors.size()) - 1; }
-    bool weight_is_output() const { return weight == output(); }
-};
-
-/// Letters of a side as two nested loops: at most two, and every factor carries them in this order.
-bool walkable(const Path& path, const Letters& letters, const std::vector<int>& side) {
-    if (letters.size() > 2) return false;
-    return std::ranges::all_of(side, [&](int f) {
-        const Letters& channels = path.factors[static_cast<std::size_t>(f)].channels;
-        return subset(channels, letters) && (channels.size() < 2 || channels == letters);
-    });
-}
-
-/// The weight with the most letters, and the first split for which every other factor lies on one side.
-std::optional<MatrixPath> as_matrix_path(const Polynomial& polynomial, const Path& path) {
-    if (!restrictions(path).empty()) return std::nullopt;
-    for (const auto& [letter, extent] : path.extents)
-        if (extent == 0) return std::nullopt;
-    MatrixPath result{.path = &path};
-    int most = 1;
-    for (std::size_t f = 0; f < path.factors.size(); ++f) {
-        const Factor& factor = path.factors[f];
-        const Segment& segment =
-            polynomial.operands[static_cast<std::size_t>(factor.operand)].segments[static_cast<std::size_t>(factor.segment)];
-        if (segment.components == 1 && static_cast<int>(factor.channels.size()) > most) {
-            most = static_cast<int>(factor.channels.size());
-            result.weight = static_cast<int>(f);
-        }
-    }
-    const Letters letters = path.factors[static_cast<std::size_t>(result.weight)].channels;
-    if (most < 2 || letters.size() != path.extents.size()) return std::nullopt;
-    for (std::size_t split = 1; split < letters.size(); ++split) {
-        result.rows = letters.substr(0, split);
-        result.columns = letters.substr(split);
-        result.row_side.clear(), result.column_side.clear(), result.neither.clear();
-        for (int f = 0; f < static_cast<int>(path.factors.size()); ++f) {
-            if (f == result.weight) continue;
-            const Letters& channels = path.factors[static_cast<std::size_t>(f)].channels;
-            (channels.empty() ? result.neither : subset(channels, result.rows) ? result.row_side : result.column_side).push_back(f);
-        }
-        if (walkable(path, result.rows, result.row_side) && walkable(path, result.columns, result.column_side)) return result;
-    }
-    return std::nullopt;
-}
-
-/// Packs paths one after the other, sharing products and matrix products that are the same.
+/// Packs paths one after the other.
 class Packer {
  public:
     explicit Packer(const Polynomial& polynomial) : polynomial_(polynomial) {}
@@ -86,26 +23,16 @@ class Packer {
         const std::optional<MatrixPath> matrix = as_matrix_path(polynomial_, path);
         if (!matrix) {
             if (!add_vectors(path)) return false;
-            paths.push_back(p);
+            program_.paths.push_back(p);
             return true;
         }
-        if (buffer_size.size() + 4 > mix_buffers) return false;
+        if (program_.buffer_size.size() + 4 > mix_buffers) return false;
         if (matrix->weight_is_output() ? !add_outer(*matrix) : !add_multiply(*matrix)) return false;
-        paths.push_back(p);
+        program_.paths.push_back(p);
         return true;
     }
 
-    std::vector<int> paths;
-    std::vector<MixStep> steps;
-    std::vector<MixProduct> products;
-    std::vector<MixEntry> entries;
-    std::vector<MixScalarTerm> terms;
-    std::vector<MixNumbers> scalars;
-    std::vector<MixMultiply> multiplies;
-    std::vector<MixOuter> outers;
-    std::vector<std::int64_t> buffer_size;
-    double multiply_adds = 0;
-    std::set<std::pair<int, int>> stored;  ///< (operand, segment) of outputs that are stored, not added to
+    MixProgram take() { return std::move(program_); }
 
  private:
     /// A product before packing: what goes where, with the scalar terms that multiply equal vectors gathered.
@@ -169,14 +96,15 @@ class Packer {
     }
 
     int new_buffer(std::int64_t size) {
-        buffer_size.push_back(size);
-        return static_cast<int>(polynomial_.operands.size() + buffer_size.size() - 1);
+        program_.buffer_size.push_back(size);
+        return static_cast<int>(polynomial_.operands.size() + program_.buffer_size.size() - 1);
     }
 
     void push_term(MixEntry& entry, const Term& term) {
-        terms.push_back(
-            {.coefficient = term.coefficient, .first = static_cast<int>(scalars.size()), .count = static_cast<int>(term.scalars.size())});
-        for (const auto& [op, offset] : term.scalars) scalars.push_back({.operand = op, .offset = offset});
+        program_.terms.push_back({.coefficient = term.coefficient,
+                                  .first = static_cast<int>(program_.scalars.size()),
+                                  .count = static_cast<int>(term.scalars.size())});
+        for (const auto& [op, offset] : term.scalars) program_.scalars.push_back({.operand = op, .offset = offset});
         ++entry.terms;
     }
 
@@ -209,7 +137,7 @@ class Packer {
         key += "#" + std::to_string(size) + "x" + std::to_string(components);
         if (const auto found = products_made_.find(key); found != products_made_.end()) return found->second;
         const MixRows to{.operand = new_buffer(size * components), .offset = 0, .stride = size};
-        MixProduct product{.first_entry = static_cast<int>(entries.size())};
+        MixProduct product{.first_entry = static_cast<int>(program_.entries.size())};
         std::set<int> begun;
         for (const auto& [target, list] : sums) {
             MixEntry entry = side_entry(m, side);
@@ -219,11 +147,11 @@ class Packer {
             for (const auto& [f, component] : target.vectors)
                 entry.vector[entry.vectors++] = numbers(m, m.path->factors[static_cast<std::size_t>(f)], component, side);
             for (const Term& term : list) push_term(entry, term);
-            multiply_adds += static_cast<double>(size);
-            entries.push_back(entry);
+            program_.multiply_adds += static_cast<double>(size);
+            program_.entries.push_back(entry);
         }
-        product.entries = static_cast<int>(entries.size()) - product.first_entry;
-        push(MixStepKind::product, products, product);
+        product.entries = static_cast<int>(program_.entries.size()) - product.first_entry;
+        push(MixStepKind::product, program_.products, product);
         return products_made_[key] = to;
     }
 
@@ -231,14 +159,14 @@ class Packer {
         MixEntry entry;
         entry.outer = side.size() == 2 ? m.path->extent(side.front()) : 1;
         entry.inner = side.empty() ? 1 : m.path->extent(side.back());
-        entry.first_term = static_cast<int>(terms.size());
+        entry.first_term = static_cast<int>(program_.terms.size());
         return entry;
     }
 
     template <class Step>
     void push(MixStepKind kind, std::vector<Step>& list, const Step& step) {
         list.push_back(step);
-        steps.push_back({.kind = kind, .index = static_cast<int>(list.size()) - 1});
+        program_.steps.push_back({.kind = kind, .index = static_cast<int>(list.size()) - 1});
     }
 
     /// Sums of a side's product for every distinct tuple of the components of `by`, which the result is numbered by.
@@ -296,8 +224,8 @@ class Packer {
             step.to = *direct;
             step.store = store;
         }
-        multiply_adds += static_cast<double>(components) * static_cast<double>(step.sources) * static_cast<double>(step.targets);
-        push(MixStepKind::multiply, multiplies, step);
+        program_.multiply_adds += static_cast<double>(components) * static_cast<double>(step.sources) * static_cast<double>(step.targets);
+        push(MixStepKind::multiply, program_.multiplies, step);
         return step.to;
     }
 
@@ -357,7 +285,7 @@ class Packer {
         }
         const Factor& factor = m.path->factors[static_cast<std::size_t>(source.front())];
         const MixRows product = multiplied(m, rows_of(factor), segment(factor).components, best->from_columns, 1.0, {}, true);
-        MixProduct step{.first_entry = static_cast<int>(entries.size())};
+        MixProduct step{.first_entry = static_cast<int>(program_.entries.size())};
         Sums sums;
         for (const CoefficientEntry& entry : reduced_entries(*m.path)) {
             Target key{.component = entry.index[static_cast<std::size_t>(m.output())],
@@ -372,8 +300,8 @@ class Packer {
             finish(entry, m, product, key, target_letters);
         }
         store_first_of_each(m, step.first_entry, target_letters);
-        step.entries = static_cast<int>(entries.size()) - step.first_entry;
-        push(MixStepKind::product, products, step);
+        step.entries = static_cast<int>(program_.entries.size()) - step.first_entry;
+        push(MixStepKind::product, program_.products, step);
         return true;
     }
 
@@ -396,15 +324,15 @@ class Packer {
             for (const int f : vectors) target.vectors.emplace_back(f, entry.index[static_cast<std::size_t>(f)]);
             sums[target].push_back(term_of(m, entry));
         }
-        MixProduct step{.first_entry = static_cast<int>(entries.size())};
+        MixProduct step{.first_entry = static_cast<int>(program_.entries.size())};
         for (const auto& [target, list] : sums) {
             MixEntry entry = side_entry(m, letters);
             for (const Term& term : list) push_term(entry, term);
             finish(entry, m, {}, target, letters);
         }
         store_first_of_each(m, step.first_entry, letters);
-        step.entries = static_cast<int>(entries.size()) - step.first_entry;
-        push(MixStepKind::product, products, step);
+        step.entries = static_cast<int>(program_.entries.size()) - step.first_entry;
+        push(MixStepKind::product, program_.products, step);
         return true;
     }
 
@@ -418,7 +346,7 @@ class Packer {
     /// output += T times the other factors of its side, for a product that already holds all coefficients.
     bool add_after(const MatrixPath& m, const MixRows& product, const std::vector<int>& target, const Letters& letters,
                    const std::map<std::vector<int>, int>& tuples, const std::set<int>& present) {
-        MixProduct step{.first_entry = static_cast<int>(entries.size())};
+        MixProduct step{.first_entry = static_cast<int>(program_.entries.size())};
         const std::vector<int> by = results_of(m, target);
         for (const auto& [tuple, number] : tuples) {
             if (!present.contains(number)) continue;
@@ -432,8 +360,8 @@ class Packer {
             finish(entry, m, product, key, letters);
         }
         store_first_of_each(m, step.first_entry, letters);
-        step.entries = static_cast<int>(entries.size()) - step.first_entry;
-        push(MixStepKind::product, products, step);
+        step.entries = static_cast<int>(program_.entries.size()) - step.first_entry;
+        push(MixStepKind::product, program_.products, step);
         return true;
     }
 
@@ -444,23 +372,25 @@ class Packer {
             walk(at, m, letters, letters);
             entry.vector[entry.vectors++] = f < 0 ? at : numbers(m, m.path->factors[static_cast<std::size_t>(f)], component, letters);
         }
-        multiply_adds += static_cast<double>(entry.outer * (entry.inner + (entry.to.inner_stride == 0 ? 1 : 0)));  // a sum meets its scalar
-        entries.push_back(entry);
+        program_.multiply_adds +=
+            static_cast<double>(entry.outer * (entry.inner + (entry.to.inner_stride == 0 ? 1 : 0)));  // a sum meets its scalar
+        program_.entries.push_back(entry);
     }
 
     /// Where the entries from `first` on are all that is ever written to their output segment, the first into each component stores.
     void store_first_of_each(const MatrixPath& m, int first, const Letters& letters) {
         const Factor& output = m.path->output();
         std::set<std::int64_t> written;
-        for (std::size_t e = static_cast<std::size_t>(first); e < entries.size(); ++e) written.insert(entries[e].to.offset);
+        for (std::size_t e = static_cast<std::size_t>(first); e < program_.entries.size(); ++e)
+            written.insert(program_.entries[e].to.offset);
         if (output.channels != letters || static_cast<int>(written.size()) != segment(output).components || !claim(output)) return;
-        for (std::size_t e = static_cast<std::size_t>(first); e < entries.size(); ++e)
-            entries[e].store = written.erase(entries[e].to.offset) != 0;
+        for (std::size_t e = static_cast<std::size_t>(first); e < program_.entries.size(); ++e)
+            program_.entries[e].store = written.erase(program_.entries[e].to.offset) != 0;
     }
 
     bool claim(const Factor& output) {
         if (!alone(output)) return false;
-        stored.emplace(output.operand, output.segment);
+        program_.stored.emplace_back(output.operand, output.segment);
         return true;
     }
 
@@ -505,127 +435,23 @@ class Packer {
         step.left = *bare_columns ? product : plain;
         step.right = *bare_columns ? plain : product;
         step.store = claim(weight);
-        multiply_adds += static_cast<double>(components) * static_cast<double>(step.rows) * static_cast<double>(step.columns);
-        push(MixStepKind::outer, outers, step);
+        program_.multiply_adds += static_cast<double>(components) * static_cast<double>(step.rows) * static_cast<double>(step.columns);
+        push(MixStepKind::outer, program_.outers, step);
         return true;
     }
 
     const Polynomial& polynomial_;
+    MixProgram program_;
     std::map<std::string, MixRows> products_made_;
     std::map<std::vector<std::int64_t>, MixRows> multiplied_;
 };
 
-class MixKernel final : public Kernel {
- public:
-    MixKernel(const KernelRequest& request, Packer packed) : packed_(std::move(packed)), isa_(request.isa) {
-        for (const Operand& operand : request.polynomial->operands) overwritten_.emplace_back(operand.segments.size(), false);
-        for (const auto& [operand, segment] : packed_.stored)
-            overwritten_[static_cast<std::size_t>(operand)][static_cast<std::size_t>(segment)] = true;
-        for (const std::size_t size : {sizeof(float), sizeof(double)}) {
-            View& view = size == sizeof(float) ? single_ : double_;
-            view.multiplies = packed_.multiplies;
-            for (MixMultiply& multiply : view.multiplies) {
-                if (!multiply.shared) continue;
-                multiply.packed_at = view.packed;
-                view.packed += packed_size(multiply, static_cast<int>(size));
-            }
-            view.program = {.operands = static_cast<int>(request.polynomial->operands.size()),
-                            .steps = static_cast<int>(packed_.steps.size()),
-                            .step = packed_.steps.data(),
-                            .product = packed_.products.data(),
-                            .entry = packed_.entries.data(),
-                            .term = packed_.terms.data(),
-                            .scalar = packed_.scalars.data(),
-                            .multiply = view.multiplies.data(),
-                            .multiplies = static_cast<int>(view.multiplies.size()),
-                            .outer = packed_.outers.data(),
-                            .buffers = static_cast<int>(packed_.buffer_size.size()),
-                            .buffer_size = packed_.buffer_size.data()};
-            for (const MixMultiply& multiply : packed_.multiplies)
-                view.program.most_components = std::max(view.program.most_components, multiply.components);
-            for (const MixOuter& outer : packed_.outers)
-                view.program.most_components = std::max(view.program.most_components, outer.components);
-        }
-        // Scratch of a block and rows that follow one another stay in the second cache while the next block's rows arrive there.
-        std::int64_t scratch = 1, streamed = 1;
-        for (const std::int64_t size : packed_.buffer_size) scratch += size;
-        for (const Operand& operand : request.polynomial->operands)
-            if (operand.rows.kind == Addressing::Kind::each) streamed += operand.size();
-        const std::int64_t rows = std::min((std::int64_t{1} << 17) / scratch, (std::int64_t{1} << 16) / streamed);
-        constexpr std::int64_t whole_tiles = 24;  // of every instruction set
-        preferred_rows_ = static_cast<int>(std::clamp<std::int64_t>(rows < whole_tiles ? rows : rows / whole_tiles * whole_tiles, 1, 48));
-    }
-
-    std::string name() const override { return "mix"; }
-    std::string explain() const override {
-        int shared = 0, gathered = 0;
-        for (const MixMultiply& multiply : packed_.multiplies) shared += multiply.shared, gathered += multiply.gathered;
-        return "channel-mixing: " + std::to_string(packed_.multiplies.size()) + " matrix products (" + std::to_string(shared) +
-               " with packed shared weights" +
-               (gathered > 0 ? ", " + std::to_string(gathered) + " with rows grouped by the weights they gather" : std::string()) + "), " +
-               std::to_string(packed_.outers.size()) + " outer products, " + std::to_string(packed_.products.size()) +
-               " channel-wise products beside them; " + to_text(isa_);
-    }
-    std::vector<int> paths() const override { return packed_.paths; }
-    Estimate estimate() const override { return {.multiply_adds = packed_.multiply_adds, .bytes = 0}; }
-    OverwriteMap overwritten() const override { return overwritten_; }
-    Fetch fetches() const override { return Fetch::ahead; }
-    int preferred_rows() const override { return preferred_rows_; }
-    std::size_t scratch_bytes(std::size_t element_size, int rows) const override {
-        return static_cast<std::size_t>(mix_scratch_bytes(single_.program, static_cast<std::int64_t>(element_size), rows));
-    }
-    std::size_t prepared_bytes(std::size_t element_size) const override {
-        return static_cast<std::size_t>(element_size == sizeof(float) ? single_.packed : double_.packed) * element_size;
-    }
-    void prepare(const float* const* inputs, std::byte* prepared) const override { prepare_typed(single_, inputs, prepared); }
-    void prepare(const double* const* inputs, std::byte* prepared) const override { prepare_typed(double_, inputs, prepared); }
-    void run(const Block<float>& block) const override { run_typed(single_, block); }
-    void run(const Block<double>& block) const override { run_typed(double_, block); }
-
- private:
-    struct View {
-        MixView program;
-        std::vector<MixMultiply> multiplies;
-        std::int64_t packed = 0;
-    };
-
-    std::int64_t packed_size(const MixMultiply& multiply, int element_size) const {
-        using Function = std::int64_t (*)(std::int64_t, std::int64_t, int);
-        return CLEBSCH_SELECT(Function, isa_, packed_mix_size)(multiply.sources, multiply.targets, element_size);
-    }
-    template <class T>
-    void prepare_typed(const View& view, const T* const* inputs, std::byte* prepared) const {
-        using Function = void (*)(const MixView&, const T* const*, T*);
-        CLEBSCH_SELECT(Function, isa_, pack_mix)(view.program, inputs, reinterpret_cast<T*>(prepared));
-    }
-    template <class T>
-    void run_typed(const View& view, const Block<T>& block) const {
-        using Function = void (*)(const MixView&, const Block<T>&);
-        CLEBSCH_SELECT(Function, isa_, run_mix)(view.program, block);
-    }
-
-    Packer packed_;
-    InstructionSet isa_;
-    OverwriteMap overwritten_;
-    View single_, double_;
-    int preferred_rows_ = 1;
-};
-
 }  // namespace
 
-std::int64_t mix_scratch_bytes(const MixView& program, std::int64_t element_size, int rows) {
-    const auto round_up = [](std::int64_t bytes) { return (bytes + 63) / 64 * 64; };
-    std::int64_t bytes = 2 * round_up((std::int64_t{rows} * program.most_components + 8) * 8) + 256 + mix_group_bytes(rows);
-    for (int b = 0; b < program.buffers; ++b) bytes += round_up(program.buffer_size[b] * rows * element_size);
-    return bytes;
-}
-
-std::unique_ptr<Kernel> make_mix_kernel(const KernelRequest& request, std::vector<int>& taken) {
-    Packer packer(*request.polynomial);
-    for (const int p : request.paths)
-        if (packer.add(p)) taken.push_back(p);
-    if (taken.empty()) return nullptr;
-    return std::make_unique<MixKernel>(request, std::move(packer));
+MixProgram schedule_mix(const Polynomial& polynomial, const std::vector<int>& candidates) {
+    Packer packer(polynomial);
+    for (const int p : candidates) packer.add(p);
+    return packer.take();
 }
 
 }  // namespace clebsch

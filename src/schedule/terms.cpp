@@ -2,6 +2,8 @@
 // form a matrix: its rows are the monomials of some operands with the output they go to, its columns the monomials of the others. A row's
 // sum over columns is computed once however many rows are multiples of it, then multiplied by the row's monomial and added to the output.
 // Which operands make rows and which columns is chosen by counting.
+#include "schedule/terms.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,10 +11,6 @@
 #include <optional>
 #include <tuple>
 #include <unordered_map>
-
-#include "base/error.hpp"
-#include "run/kernels/terms.hpp"
-#include "schedule/kernel.hpp"
 
 namespace clebsch {
 namespace {
@@ -25,14 +23,6 @@ struct NumbersHash {
         for (const int n : numbers) hash = (hash ^ static_cast<std::size_t>(n)) * 0x9e3779b97f4a7c15ULL + (hash >> 29);
         return hash;
     }
-};
-
-/// One number per row (and channel): a component of a segment.
-struct Variable {
-    int operand = 0, segment = 0, component = 0;
-    bool per_channel = true;
-
-    friend auto operator<=>(const Variable&, const Variable&) = default;
 };
 
 /// coefficient times a product of variables, added to an output variable.
@@ -51,7 +41,7 @@ struct TermClass {
 /// The polynomial's paths over one number of channels.
 struct Problem {
     std::int64_t channels = 0;
-    std::vector<Variable> variables, outputs;
+    std::vector<TermsVariable> variables, outputs;
     std::map<std::pair<Numbers, int>, TermClass> classes;  ///< by operands and output operand
     std::vector<int> paths;
     double broad = 1;  ///< work of a step per channel in units of a step on scalars
@@ -109,10 +99,10 @@ class ProblemBuilder {
  private:
     const Polynomial& polynomial_;
     Problem problem_;
-    std::map<Variable, int> inputs_, outputs_;
+    std::map<TermsVariable, int> inputs_, outputs_;
 
-    int find(std::map<Variable, int>& known, std::vector<Variable>& variables, const Factor& factor, int component) const {
-        const Variable variable{factor.operand, factor.segment, component, problem_.channels == 1 || !factor.channels.empty()};
+    int find(std::map<TermsVariable, int>& known, std::vector<TermsVariable>& variables, const Factor& factor, int component) const {
+        const TermsVariable variable{factor.operand, factor.segment, component, problem_.channels == 1 || !factor.channels.empty()};
         const auto [place, added] = known.try_emplace(variable, static_cast<int>(variables.size()));
         if (added) variables.push_back(variable);
         return place->second;
@@ -198,7 +188,7 @@ constexpr std::size_t most_compared = 20'000;
 class Emitter {
  public:
     explicit Emitter(const Problem& problem) : problem_(problem) {
-        for (const Variable& variable : problem.variables) {
+        for (const TermsVariable& variable : problem.variables) {
             Value value;
             if (variable.per_channel) value.tile = 1 + tile_inputs_++;
             else value.scalar = scalar_inputs_++;
@@ -223,18 +213,16 @@ class Emitter {
         }
     }
 
-    // What the packed form is made of.
-    struct ProductTerm {
-        int a = 0, b = -1;
-        double coefficient = 1;
-        int scalar = -1;
-    };
-    const std::vector<ProductTerm>& terms() const { return terms_; }
-    const std::vector<TermsStep>& scalar_steps() const { return scalar_steps_; }
-    const std::vector<TermsStep>& steps() const { return steps_; }
-    const std::vector<std::vector<ProductTerm>>& outputs() const { return outputs_; }
-    int tile_inputs() const { return tile_inputs_; }
-    int scalar_inputs() const { return scalar_inputs_; }
+    TermsProgram take() {
+        return {.channels = problem_.channels,
+                .inputs = problem_.variables,
+                .outputs = problem_.outputs,
+                .scalar_steps = std::move(scalar_steps_),
+                .steps = std::move(steps_),
+                .terms = std::move(terms_),
+                .sums = std::move(outputs_),
+                .paths = problem_.paths};
+    }
 
  private:
     const Problem& problem_;
@@ -242,8 +230,8 @@ class Emitter {
     int tile_inputs_ = 0, scalar_inputs_ = 0;
     std::vector<Value> inputs_;
     std::vector<TermsStep> steps_, scalar_steps_;
-    std::vector<ProductTerm> terms_;
-    std::vector<std::vector<ProductTerm>> outputs_;
+    std::vector<TermsProduct> terms_;
+    std::vector<std::vector<TermsProduct>> outputs_;
     std::map<std::pair<int, int>, int> products_, scalar_products_;
     std::unordered_map<Numbers, Value, NumbersHash> sums_;
 
@@ -278,7 +266,7 @@ class Emitter {
     Value sum(const MatrixRow& row) {
         const auto [place, added] = sums_.try_emplace(key_of(row));
         if (!added) return place->second;
-        std::vector<ProductTerm> terms;
+        std::vector<TermsProduct> terms;
         bool scalars = true;
         for (const auto& [column, coefficient] : row.columns) {
             const Value value = monomial(column);
@@ -287,7 +275,7 @@ class Emitter {
         }
         Value result;
         const int first = static_cast<int>(terms_.size()), end = first + static_cast<int>(terms.size());
-        for (ProductTerm& term : terms) {
+        for (TermsProduct& term : terms) {
             if (scalars) term = {.a = term.scalar, .coefficient = term.coefficient};
             else term.a = std::max(term.a, 0);  // slot 0 is one in every channel
             terms_.push_back(term);
@@ -298,7 +286,7 @@ class Emitter {
     }
 
     void add_to_output(int output, Value a, Value b, double coefficient) {
-        ProductTerm term{.a = a.tile, .b = b.tile, .coefficient = coefficient, .scalar = scalar_product(a.scalar, b.scalar)};
+        TermsProduct term{.a = a.tile, .b = b.tile, .coefficient = coefficient, .scalar = scalar_product(a.scalar, b.scalar)};
         if (term.a < 0) std::swap(term.a, term.b);
         term.a = std::max(term.a, 0);
         outputs_[static_cast<std::size_t>(output)].push_back(term);
@@ -325,7 +313,7 @@ class Emitter {
             to.output = term.output;
             to.coefficient = term.coefficient;
             for (const int number : term.variables) {
-                const Variable& variable = problem_.variables[static_cast<std::size_t>(number)];
+                const TermsVariable& variable = problem_.variables[static_cast<std::size_t>(number)];
                 const auto o = static_cast<std::size_t>(std::ranges::lower_bound(distinct, variable.operand) - distinct.begin());
                 to.part[o] = mixed(to.part[o] + static_cast<std::uint64_t>(number) + 1);
                 ++(variable.per_channel ? to.tiles : to.scalars)[o];
@@ -405,200 +393,26 @@ class Emitter {
     }
 };
 
-/// Owns the arrays a TermsGroup points to.
-struct PackedGroup {
-    std::vector<TermsPlace> inputs, scalar_inputs;
-    std::vector<TermsStep> scalar_steps, steps;
-    std::vector<TermsOutput> outputs;
-    std::vector<TermsTerm> terms;
-    std::vector<double> values;
-    std::vector<TermsScaled> scaled;
-    std::int64_t channels = 0;
-
-    TermsGroup view() const {
-        TermsGroup group;
-        group.channels = channels;
-        group.inputs = static_cast<int>(inputs.size());
-        group.scalar_inputs = static_cast<int>(scalar_inputs.size());
-        group.scalar_steps = static_cast<int>(scalar_steps.size());
-        group.steps = static_cast<int>(steps.size());
-        group.outputs = static_cast<int>(outputs.size());
-        group.terms = static_cast<int>(terms.size());
-        group.scaled = static_cast<int>(scaled.size());
-        group.slots = 1 + group.inputs + group.steps;
-        group.scalar_slots = group.scalar_inputs + group.scalar_steps;
-        group.sums = static_cast<int>(std::ranges::count(outputs, false, &TermsOutput::per_channel));
-        group.input = inputs.data();
-        group.scalar_input = scalar_inputs.data();
-        group.scalar_step = scalar_steps.data();
-        group.step = steps.data();
-        group.output = outputs.data();
-        group.term = terms.data();
-        group.value = values.data();
-        group.scale = scaled.data();
-        return group;
-    }
-};
-
-TermsPlace place_of(const Polynomial& polynomial, const Variable& variable) {
-    const Operand& operand = polynomial.operands[static_cast<std::size_t>(variable.operand)];
-    const std::int64_t channels = operand.segments[static_cast<std::size_t>(variable.segment)].multiplicity;
-    return {variable.operand, operand.offset(variable.segment) + variable.component * channels};
-}
-
-PackedGroup pack(const Polynomial& polynomial, const Problem& problem, const OverwriteMap& overwritten) {
-    Emitter emitter(problem);
-    for (const auto& [key, terms] : problem.classes) emitter.add_class(terms);
-    PackedGroup packed;
-    packed.channels = problem.channels;
-    for (const Variable& variable : problem.variables)
-        (variable.per_channel ? packed.inputs : packed.scalar_inputs).push_back(place_of(polynomial, variable));
-    packed.scalar_steps = emitter.scalar_steps();
-    packed.steps = emitter.steps();
-    const auto append = [&](const Emitter::ProductTerm& term) {
-        if (term.scalar >= 0) packed.scaled.push_back({static_cast<int>(packed.terms.size()), term.scalar});
-        packed.terms.push_back({term.a, std::max(term.b, 0)});
-        packed.values.push_back(term.coefficient);
-    };
-    for (const Emitter::ProductTerm& term : emitter.terms()) append(term);
-    const auto finish = [&](const Variable& variable, std::vector<Emitter::ProductTerm> terms) {
-        const auto kind = [](const Emitter::ProductTerm& term) {
-            return term.b < 0 ? 0 : term.coefficient == 1 && term.scalar < 0 ? 1 : 2;
-        };
-        std::ranges::stable_sort(terms, {}, kind);
-        const int first = static_cast<int>(packed.terms.size());
-        const auto up_to = [&](int k) {
-            return first + static_cast<int>(std::ranges::count_if(terms, [&](const auto& term) { return kind(term) <= k; }));
-        };
-        const auto o = static_cast<std::size_t>(variable.operand);
-        const bool overwrite = o < overwritten.size() && overwritten[o][static_cast<std::size_t>(variable.segment)];
-        packed.outputs.push_back({place_of(polynomial, variable), variable.per_channel, overwrite, first, up_to(0), up_to(1), up_to(2)});
-        for (const Emitter::ProductTerm& term : terms) append(term);
-    };
-    for (std::size_t i = 0; i < problem.outputs.size(); ++i) finish(problem.outputs[i], emitter.outputs()[i]);
-    // Components of overwritten segments that no term reaches are stored too, as zero.
-    for (std::size_t o = 0; o < overwritten.size(); ++o)
-        for (std::size_t s = 0; s < overwritten[o].size(); ++s) {
-            if (!overwritten[o][s]) continue;
-            const auto here = [&](const Variable& v) { return v.operand == static_cast<int>(o) && v.segment == static_cast<int>(s); };
-            const auto any = std::ranges::find_if(problem.outputs, here);
-            if (any == problem.outputs.end()) continue;  // another group's
-            for (int c = 0; c < polynomial.operands[o].segments[s].components; ++c) {
-                const Variable variable{static_cast<int>(o), static_cast<int>(s), c, any->per_channel};
-                if (std::ranges::find(problem.outputs, variable) == problem.outputs.end()) finish(variable, {});
-            }
-        }
-    return packed;
-}
-
-class TermsKernel final : public Kernel {
- public:
-    TermsKernel(const KernelRequest& request, const std::vector<Problem>& problems) : isa_(request.isa) {
-        find_overwritten(*request.polynomial, problems);
-        for (const Problem& problem : problems) {
-            paths_.insert(paths_.end(), problem.paths.begin(), problem.paths.end());
-            if (problem.channels > 0) packed_.push_back(pack(*request.polynomial, problem, overwritten_));
-        }
-        std::ranges::sort(paths_);
-        for (const PackedGroup& group : packed_) {
-            views_.push_back(group.view());
-            double work = static_cast<double>(group.terms.size());
-            for (const TermsStep& step : group.steps) work += step.product ? 1 : 0;
-            estimate_.multiply_adds += work * static_cast<double>(group.channels);
-        }
-    }
-
-    std::string name() const override { return "terms"; }
-    std::string explain() const override {
-        std::string text = "channel by channel, " + to_text(isa_);
-        for (const PackedGroup& group : packed_) {
-            const auto products = std::ranges::count_if(group.steps, [](const TermsStep& step) { return step.product; });
-            text += "; " + std::to_string(group.channels) + (group.channels == 1 ? " channel: " : " channels: ") +
-                    std::to_string(products) + " products, " + std::to_string(static_cast<std::int64_t>(group.steps.size()) - products) +
-                    " shared sums, " + std::to_string(group.terms.size()) + " terms, " + std::to_string(group.scalar_steps.size()) +
-                    " scalar steps";
-        }
-        return text;
-    }
-    std::vector<int> paths() const override { return paths_; }
-    Estimate estimate() const override { return estimate_; }
-    OverwriteMap overwritten() const override { return overwritten_; }
-    std::size_t scratch_bytes(std::size_t element_size, int) const override {
-        std::size_t bytes = 0;
-        for (const TermsGroup& group : views_) bytes = std::max(bytes, terms_scratch_bytes(group, element_size));
-        return bytes;
-    }
-    void run(const Block<float>& block) const override { run_as(block); }
-    void run(const Block<double>& block) const override { run_as(block); }
-
- private:
-    InstructionSet isa_;
-    std::vector<int> paths_;
-    Estimate estimate_;
-    OverwriteMap overwritten_;
-    std::vector<PackedGroup> packed_;
-    std::vector<TermsGroup> views_;
-
-    template <class T>
-    void run_as(const Block<T>& block) const {
-        using Function = void (*)(const TermsGroup&, const Block<T>&);
-        const Function function = CLEBSCH_SELECT(Function, isa_, run_terms);
-        for (const TermsGroup& group : views_) function(group, block);
-    }
-
-    /// Segments of `each` outputs that only one group, and no other kernel, writes.
-    void find_overwritten(const Polynomial& polynomial, const std::vector<Problem>& problems) {
-        for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
-            const Operand& operand = polynomial.operands[o];
-            overwritten_.emplace_back(operand.segments.size(), false);
-            if (operand.role != Role::output || operand.rows.kind != Addressing::Kind::each) continue;
-            for (std::size_t s = 0; s < operand.segments.size(); ++s) {
-                const auto writes = [&](int p) {
-                    const Factor& output = polynomial.paths[static_cast<std::size_t>(p)].output();
-                    return output.operand == static_cast<int>(o) && output.segment == static_cast<int>(s);
-                };
-                std::ptrdiff_t all = 0, most = 0;
-                for (std::size_t p = 0; p < polynomial.paths.size(); ++p) all += writes(static_cast<int>(p));
-                for (const Problem& problem : problems) {
-                    const auto here = [&](const Variable& v) {
-                        return v.operand == static_cast<int>(o) && v.segment == static_cast<int>(s);
-                    };
-                    if (problem.channels > 0 && std::ranges::any_of(problem.outputs, here))
-                        most = std::max(most, std::ranges::count_if(problem.paths, writes));
-                }
-                overwritten_[o][s] = all > 0 && most == all;
-            }
-        }
-    }
-};
-
 }  // namespace
 
-std::size_t terms_scratch_bytes(const TermsGroup& group, std::size_t element_size) {
-    constexpr std::size_t line = 64, widest_vector = 64, widest_tile = 8;
-    const auto rounded = [](std::size_t bytes) { return (bytes + line - 1) / line * line; };
-    const auto count = [](int n) { return static_cast<std::size_t>(n); };
-    return rounded(count(group.slots) * sizeof(void*)) + rounded(count(group.scalar_slots) * element_size) +
-           rounded(count(group.terms) * element_size) + count(group.sums) * widest_vector +
-           (count(group.inputs) + 4) * widest_tile * widest_vector +
-           std::max(static_cast<std::size_t>(terms_tile_budget), count(group.steps + 1) * 2 * widest_vector) + line;
-}
-
-std::unique_ptr<Kernel> make_terms_kernel(const KernelRequest& request, std::vector<int>& taken) {
+std::vector<TermsProgram> schedule_terms(const Polynomial& polynomial, const std::vector<int>& candidates) {
     std::map<std::int64_t, ProblemBuilder> builders;  // by channels
-    for (const int p : request.paths) {
-        const Path& path = request.polynomial->paths[static_cast<std::size_t>(p)];
+    for (const int p : candidates) {
+        const Path& path = polynomial.paths[static_cast<std::size_t>(p)];
         const std::optional<char> letter = channel_letter(path);
         if (!letter) continue;
         const std::int64_t channels = *letter == 0 ? 1 : path.extent(*letter);
-        builders.try_emplace(channels, *request.polynomial, channels).first->second.add(p);
-        taken.push_back(p);
+        builders.try_emplace(channels, polynomial, channels).first->second.add(p);
     }
-    if (taken.empty()) return nullptr;
-    std::vector<Problem> problems;
-    problems.reserve(builders.size());
-    for (auto& [channels, builder] : builders) problems.push_back(builder.take());
-    return std::make_unique<TermsKernel>(request, problems);
+    std::vector<TermsProgram> programs;
+    for (auto& [channels, builder] : builders) {
+        const Problem problem = builder.take();
+        Emitter emitter(problem);
+        if (channels > 0)
+            for (const auto& [key, terms] : problem.classes) emitter.add_class(terms);
+        programs.push_back(emitter.take());
+    }
+    return programs;
 }
 
 }  // namespace clebsch

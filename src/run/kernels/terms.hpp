@@ -1,5 +1,5 @@
 #pragma once
-// The packed form of channel-wise polynomials: straight-line work on tiles of channels; made by schedule/terms.cpp.
+// The packed form of channel-wise polynomials: straight-line work on tiles of channels; made by schedule/terms_kernel.cpp.
 #include <cstdint>
 
 #include "run/block.hpp"
