@@ -132,8 +132,11 @@ class Prepared:
     def direct(self, inputs: list[torch.Tensor], indices: list[torch.Tensor], rows: list[int]) -> list[torch.Tensor] | None:
         """The call by libclebsch_torch.so, which looks at tensors faster than Python does. None: there is no such library, or
         something is not as the plan wants it, and `__call__` knows what to do or say."""
-        if self.native is None or (len(inputs), len(indices), len(rows)) != self.counts or min(rows, default=0) < 0:
+        if self.native is None or (len(inputs), len(indices), len(rows)) != self.counts:
             return None
+        for count in rows:
+            if count < 0:
+                return None
         like = inputs[0]
         outputs = [like.new_empty((1 if space < 0 else rows[space], size)) for _, space, size in self.writes]
         try:

@@ -105,7 +105,8 @@ def _call(text: str, inputs: list[torch.Tensor], indices: list[torch.Tensor], ro
             if type(tensor) not in _PLAIN_TYPES or tensor.is_neg():
                 break
         else:
-            if all([type(index) is torch.Tensor for index in indices]) and (not inputs or inputs[0].is_cpu or inputs[0].is_cuda):
+            plain = not indices or all([type(index) is torch.Tensor for index in indices])
+            if plain and (not inputs or inputs[0].is_cpu or inputs[0].is_cuda):
                 plan = prepared(known(text), inputs, indices)
                 found = plan.direct(inputs, indices, rows)
                 if found is not None:

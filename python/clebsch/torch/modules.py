@@ -100,6 +100,19 @@ class _OnRows(torch.nn.Module):
 
     def _run(self, per_row: Sequence[tuple[str, Tensor, int]], shared: Sequence[Tensor]) -> Tensor:
         """`per_row`: (name, tensor, numbers per row) in the order of the operation's inputs, before the shared ones."""
+        count, arrays = 0, list[Tensor]()
+        for _, tensor, dim in per_row:  # most calls: rows, as many of each
+            if not isinstance(tensor, Tensor) or tensor.dim() != 2:
+                return self._run_any(per_row, shared)
+            rows, size = tensor.shape
+            if size != dim or (arrays and rows != count):
+                return self._run_any(per_row, shared)
+            count = rows
+            arrays.append(tensor)
+        return run(self.text, [*arrays, *shared], [], [count])[0]
+
+    def _run_any(self, per_row: Sequence[tuple[str, Tensor, int]], shared: Sequence[Tensor]) -> Tensor:
+        """With any leading dimensions."""
         shapes = []
         for name, tensor, dim in per_row:
             if not isinstance(tensor, Tensor):
@@ -115,8 +128,6 @@ class _OnRows(torch.nn.Module):
                 leading = _broadcast(per_row)
                 arrays = [tensor.expand(*leading, dim) for _, tensor, dim in per_row]
                 break
-        if len(leading) == 1:
-            return run(self.text, [*arrays, *shared], [], [leading[0]])[0]
         count = math.prod(leading)
         rows = [array.reshape(count, dim) for array, (_, _, dim) in zip(arrays, per_row, strict=True)]
         return run(self.text, [*rows, *shared], [], [count])[0].reshape(*leading, self.out_dim)
@@ -183,15 +194,20 @@ class _Weighted(_OnRows):
     def _given(self, name: str, value: Tensor | None, shape: tuple[int, ...]) -> Tensor:
         """The module's own or the caller's, whose last dimensions are checked and made one."""
         if value is None:
-            if math.prod(shape) and not self.internal_weights:
-                raise ClebschError(f"{name}: expected one, the module has none inside")
-            value = getattr(self, name)
-            if not math.prod(shape):
-                return value.new_zeros((0,))
-        leading = value.dim() - len(shape)
-        if leading < 0 or value.shape[leading:] != shape:
-            raise ClebschError(f"{name}: expected last dimensions {shape}, got shape {tuple(value.shape)}")
-        return value if len(shape) == 1 else value.reshape(*value.shape[:leading], math.prod(shape))
+            value = self._parameters.get(name)  # which PyTorch's attribute access looks through last
+            if value is None:
+                if math.prod(shape) and not self.internal_weights:
+                    raise ClebschError(f"{name}: expected one, the module has none inside")
+                value = getattr(self, name)
+                if not math.prod(shape):
+                    return value.new_zeros((0,))
+        given = value.shape
+        if given == shape:
+            return value if len(shape) == 1 else value.reshape(-1)
+        leading = len(given) - len(shape)
+        if leading < 0 or given[leading:] != shape:
+            raise ClebschError(f"{name}: expected last dimensions {shape}, got shape {tuple(given)}")
+        return value if len(shape) == 1 else value.reshape(*given[:leading], math.prod(shape))
 
 
 class TensorProduct(_Weighted):
@@ -243,7 +259,7 @@ class TensorProduct(_Weighted):
             return self._run(per_row, [])
         weight = self._given("weight", weight, (self.weight_numel,))
         if self.shared_weights:
-            return self._run(per_row, [weight.reshape(1, self.weight_numel)])
+            return self._run(per_row, [weight[None] if weight.dim() == 1 else weight.reshape(1, self.weight_numel)])
         return self._run([*per_row, ("weight", weight, self.weight_numel)], [])
 
     def extra_repr(self) -> str:
@@ -390,7 +406,7 @@ class Linear(_Weighted):
         per_row, shared = [("features", x, dim)], []
         weight = self._given("weight", weight, self._weight_shape)
         if self.shared_weights:
-            shared.append(weight.reshape(1, math.prod(self._weight_shape)))
+            shared.append(weight[None] if weight.dim() == 1 else weight.reshape(1, math.prod(self._weight_shape)))
         else:
             per_row.append(("weight", weight, math.prod(self._weight_shape)))
         if self.bias_numel:
