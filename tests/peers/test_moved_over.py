@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import runpy
 import sys
 import types
 from importlib.util import find_spec
@@ -115,3 +116,9 @@ def test_the_network_moved_over_computes_the_same(networks: tuple[types.ModuleTy
     assert not report.left
     assert len(report.changed) == 17  # three layers of five products, two gates
     assert_same(results(theirs, inputs), expected)
+
+
+def test_the_example_of_one_import(capsys: pytest.CaptureFixture[str]) -> None:
+    example = runpy.run_path(str(Path(__file__).resolve().parents[2] / "examples" / "one_import.py"))
+    assert example["main"](atoms=60, budget=0.0) > 0
+    assert "forces equal to" in capsys.readouterr().out
