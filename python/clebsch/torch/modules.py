@@ -100,7 +100,8 @@ class _OnRows(torch.nn.Module):
 
     def _run(self, per_row: Sequence[tuple[str, Tensor, int]], shared: Sequence[Tensor]) -> Tensor:
         """`per_row`: (name, tensor, numbers per row) in the order of the operation's inputs, before the shared ones."""
-        count, arrays = 0, list[Tensor]()
+        count = 0
+        arrays: list[Tensor] = []
         for _, tensor, dim in per_row:  # most calls: rows, as many of each
             if not isinstance(tensor, Tensor) or tensor.dim() != 2:
                 return self._run_any(per_row, shared)
