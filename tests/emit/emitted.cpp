@@ -13,12 +13,14 @@
 #include "base/file.hpp"
 #include "describe/harmonics_chain.hpp"
 #include "emit/chain.hpp"
+#include "emit/halves.hpp"
 #include "emit/matrix.hpp"
 #include "emit/order.hpp"
 #include "emit/tape.hpp"
 #include "emit/text.hpp"
 #include "run/call.hpp"
 #include "run/gpu/program_step.hpp"
+#include "schedule/gpu_halves.hpp"
 #include "schedule/gpu_matrix.hpp"
 #include "schedule/gpu_order.hpp"
 #include "schedule/gpu_program.hpp"
@@ -108,7 +110,8 @@ class HostKernels {
         const std::string text = (folder_.path / "kernels.cpp").string(), library = (folder_.path / "kernels.so").string(),
                           log = (folder_.path / "log").string();
         write_file(text, read_file(fs::path(CLEBSCH_SOURCE_DIR) / "tests/emit/host_device.hpp") + portable(device_preamble()) +
-                             portable(stream_preamble()) + portable(matrix_preamble()) + portable(order_preamble()) + text_);
+                             portable(stream_preamble()) + portable(matrix_preamble()) + portable(halves_preamble()) +
+                             portable(order_preamble()) + text_);
         if (std::system(("c++ -std=c++17 -O1 -w -shared -fPIC -o " + library + " " + text + " > " + log + " 2>&1").c_str()) != 0)
             fail("the host compiler refused emitted kernels:\n" + read_file(log).substr(0, 4000));
         handle_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -381,7 +384,14 @@ class ProgramRunner {
         }
         const auto& node = std::get<PolynomialNode>(program_.nodes[static_cast<std::size_t>(step.nodes[0])]);
         made.matrix = schedule_matrix(node.polynomial);
-        if (made.matrix) {
+        if (made.matrix && given_.halves) made.halves = schedule_halves(*made.matrix, GpuNumber::float32);
+        if (made.halves) {
+            for (const HalvesLaunch& launch : made.halves->launches)
+                for (const KernelText& kernel :
+                     {emit_halves_weights(GpuNumber::float64, launch.columns), emit_halves(GpuNumber::float64, launch.columns)})
+                    made.matrix_kernels.push_back(host.add(kernel));
+            ++result_.halves;
+        } else if (made.matrix) {
             for (const MatrixLaunch& launch : matrix_launches(*made.matrix, given_.tiles))
                 made.matrix_kernels.push_back(host.add(emit_matrix(GpuNumber::float64, given_.tiles[launch.tile])));
             ++result_.matrices;
@@ -417,6 +427,7 @@ class ProgramRunner {
         KernelText places;               // of a tape or a chain
         std::int64_t rows_of_block = 0;  // of a chain
         std::optional<MatrixSchedule> matrix;
+        std::optional<HalvesSchedule> halves;
         std::optional<Prepared> polynomial;
         int kernel = -1, first_stage = -1;
         std::vector<int> matrix_kernels;
@@ -455,7 +466,36 @@ class ProgramRunner {
             }
             Runner(*step.polynomial, arrays_of(values), given_.inputs.indices, given_.inputs.rows).run(host, step.first_stage);
         }
-        if (step.matrix && rows > 0) run_matrix(host, step, node, rows);
+        if (step.halves && rows > 0) run_halves(host, step, node, rows);
+        else if (step.matrix && rows > 0) run_matrix(host, step, node, rows);
+    }
+
+    /// Address and stride of every operand, from word `first` on.
+    void add_operands(std::vector<std::uint64_t>& words, std::size_t first, const PolynomialNode& node) {
+        for (std::size_t o = 0; o < node.arguments.size(); ++o) {
+            words.push_back(reinterpret_cast<std::uintptr_t>(arrays_[static_cast<std::size_t>(node.arguments[o])].data()));
+            words.push_back(static_cast<std::uint64_t>(node.polynomial.operands[o].size()));
+        }
+        words.resize(first + 2 * static_cast<std::size_t>(MatrixSchedule::most_operands), 0);
+    }
+
+    void run_halves(const HostKernels& host, const Step& step, const PolynomialNode& node, std::int64_t rows) {
+        const HalvesSchedule& schedule = *step.halves;
+        std::size_t kernel = 0;
+        for (const HalvesLaunch& launch : schedule.launches) {
+            constexpr std::int64_t longer = 4;  // a number in two parts, and what undoes a scale, than on a device
+            std::vector<std::byte> weights(static_cast<std::size_t>(longer * launch.pieces * weight_tile_bytes(launch.columns)) + 64);
+            const std::int64_t share = 1 + static_cast<std::int64_t>(kernel) % 3;
+            std::vector<std::uint64_t> words = {reinterpret_cast<std::uintptr_t>(schedule.jobs.data() + launch.first_job),
+                                                reinterpret_cast<std::uintptr_t>(schedule.pieces.data() + launch.first_piece),
+                                                (reinterpret_cast<std::uintptr_t>(weights.data()) + 63) / 64 * 64,
+                                                static_cast<std::uint64_t>(launch.jobs),
+                                                static_cast<std::uint64_t>(rows),
+                                                static_cast<std::uint64_t>(share)};
+            add_operands(words, halves_first_operand, node);
+            host.run(step.matrix_kernels[kernel++], words, {.grid = {launch.pieces, 1}, .threads = HalvesSchedule::weights_threads});
+            host.run(step.matrix_kernels[kernel++], words, halves_shape(schedule, launch, rows, share));
+        }
     }
 
     void run_matrix(const HostKernels& host, const Step& step, const PolynomialNode& node, std::int64_t rows) {
@@ -472,11 +512,7 @@ class ProgramRunner {
             words.insert(words.end(), {0, 0, 0});
         }
         words.push_back(reinterpret_cast<std::uintptr_t>(&error));
-        for (std::size_t o = 0; o < node.arguments.size(); ++o) {
-            words.push_back(reinterpret_cast<std::uintptr_t>(arrays_[static_cast<std::size_t>(node.arguments[o])].data()));
-            words.push_back(static_cast<std::uint64_t>(node.polynomial.operands[o].size()));
-        }
-        words.resize(matrix_first_operand + 2 * static_cast<std::size_t>(MatrixSchedule::most_operands), 0);
+        add_operands(words, matrix_first_operand, node);
         const std::vector<MatrixTile>& tiles = given_.tiles;
         std::size_t kernel = 0;
         for (const MatrixLaunch& launch : matrix_launches(schedule, tiles)) {

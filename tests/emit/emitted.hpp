@@ -31,10 +31,11 @@ struct EmittedProgram {
     Program program;
     ReferenceInputs inputs;
     std::vector<MatrixTile> tiles = matrix_tiles(GpuNumber::float64, MatrixRows::many);
+    bool halves = false;  ///< where they can run by half-precision parts they do
 };
 struct EmittedProgramResult {
     std::map<std::string, ReferenceArray> outputs;
-    int tapes = 0, matrices = 0, polynomials = 0, chains = 0;
+    int tapes = 0, matrices = 0, halves = 0, polynomials = 0, chains = 0;
 };
 std::vector<EmittedProgramResult> run_emitted(const std::vector<EmittedProgram>& cases);
 

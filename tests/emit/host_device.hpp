@@ -235,6 +235,40 @@ static void multiply_pieces(double* sum, const double* x, const double* w) {
     __syncwarp();
 }
 
+// Two numbers in two parts each, and tensor instructions that take three of the four products.
+struct Halves {
+    double high[2], low[2];
+};
+static Halves divide(double first, double second) {
+    Halves parts;
+    divide(first, &parts.high[0], &parts.low[0]);
+    divide(second, &parts.high[1], &parts.low[1]);
+    return parts;
+}
+template <int Count>
+static void multiply_pieces(double (*sum)[4], const Halves* x, const Halves (*w)[2]) {
+    static Halves of_lanes[32][32][4 + 2 * Count];
+    Halves(*const warp)[4 + 2 * Count] = of_lanes[threadIdx.x / 32];
+    const unsigned lane = threadIdx.x % 32, group = lane / 4, place = lane % 4;
+    for (int i = 0; i < 4; ++i) warp[lane][i] = x[i];
+    for (int i = 0; i < 2 * Count; ++i) warp[lane][4 + i] = w[i / 2][i % 2];
+    __syncwarp();
+    for (int j = 0; j < Count; ++j)
+        for (unsigned c = 0; c < 4; ++c)
+            for (unsigned k = 0; k < 16; ++k) {
+                const Halves& one = warp[4 * group + k / 4][c / 2 + k % 4 / 2 * 2];
+                const Halves& other = warp[4 * (2 * place + c % 2) + k / 4][4 + 2 * j + k % 4 / 2];
+                sum[j][c] += one.low[k % 2] * other.high[k % 2] + one.high[k % 2] * other.low[k % 2] + one.high[k % 2] * other.high[k % 2];
+            }
+    __syncwarp();
+}
+static double scale_of(double greatest) { return greatest > 0 ? std::ldexp(1.0, 15 - std::ilogb(greatest)) : 1; }
+static double unscale_of(double greatest) { return greatest > 0 ? std::ldexp(1.0, std::ilogb(greatest) - 15) : 1; }
+static void copy_line(void* to, const void* from, int bytes) {
+    std::memset(to, 0, 16);
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
 // Barriers count arrivals; copies have landed when they return.
 struct Barrier {
     short expected, pending;
@@ -321,5 +355,5 @@ template <class S>
 static void copy_row(S* to, const S* from, int count, bool, int lane) {
     for (int i = lane; i < count; i += 32) to[i] = from[i];
 }
-#define DYNAMIC_SHARED(name) alignas(128) static char name[1 << 18]
+#define DYNAMIC_SHARED(name) alignas(128) static char name[1 << 19]
 // From here the device's own text goes on: lookups, sums over lanes, borders of chunks, then the kernel.

@@ -299,6 +299,22 @@ TEST_CASE("layers of networks and their derivatives run as matrix products, too"
     compare(cases, "matrix products", &EmittedProgramResult::matrices);
 }
 
+TEST_CASE("layers of networks and their derivatives run by half-precision parts, several tiles of weights and components") {
+    if (!has_host_compiler()) return;
+    std::vector<EmittedProgram> cases;
+    for (const Layout layout : {Layout::ir_mul, Layout::mul_ir}) {
+        NetworkLayers layers{.features = Irreps("41x0e+9x1o"), .harmonics = Irreps("0e+1o"), .hidden = 140, .layers = 1, .layout = layout};
+        Program program = network_layers(layers);
+        if (layout == Layout::ir_mul) program = value_and_vjp(program, std::vector<std::string>{"vectors", "x"});
+        random::Engine engine(15);
+        random::Limits limits;
+        limits.rows = 60;
+        limits.work = 4e7;
+        cases.push_back({.program = program, .inputs = random::inputs(engine, program, limits), .halves = true});
+    }
+    compare(cases, "products by half-precision parts", &EmittedProgramResult::halves);
+}
+
 TEST_CASE("matrices by an index are taken row by row of the index, masked rows are zero, other paths are added to") {
     if (!has_host_compiler()) return;
     std::vector<EmittedProgram> cases;

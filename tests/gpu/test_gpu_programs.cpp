@@ -6,6 +6,7 @@
 #include "describe/operations/linear.hpp"
 #include "describe/operations/program_builder.hpp"
 #include "describe/text.hpp"
+#include "emit/halves.hpp"
 #include "emit/matrix.hpp"
 #include "emit/tape.hpp"
 #include "emit/text.hpp"
@@ -62,6 +63,24 @@ TEST_CASE("matrix products compile for every architecture within their registers
                     CHECK(resources.registers * MatrixTile::threads * tile.blocks <= gpu_target(target).registers);
                 }
             }
+}
+
+TEST_CASE("matrix products by half-precision parts compile for every architecture within their registers") {
+    if (!gpu::compiler_status().found) {
+        MESSAGE("skipped: " << gpu::compiler_status().text);
+        return;
+    }
+    for (const auto& [target, columns] : {std::pair{"sm_80", 64}, {"sm_90", 64}, {"sm_120", 32}}) {
+        const KernelText kernel = emit_halves(GpuNumber::float32, columns);
+        const gpu::Compiled compiled =
+            gpu::compile(std::string(device_preamble()) + halves_preambles() + kernel.text, kernel.name, gpu_target(target));
+        const gpu::KernelResources resources = gpu::resources_of(compiled.log);
+        MESSAGE(target << ", tiles of " << columns << " columns: " << resources.registers << " registers, " << resources.spill_bytes
+                       << " bytes spilled, " << resources.shared_bytes << " bytes of shared memory");
+        CHECK(resources.spill_bytes <= 64);
+        CHECK(resources.registers * HalvesSchedule::threads * HalvesSchedule::blocks <= gpu_target(target).registers);
+        CHECK(halves_shape({}, {.columns = columns}, 1, 1).shared_bytes + resources.shared_bytes <= gpu_target(target).shared_bytes);
+    }
 }
 
 TEST_CASE("tapes with every function compile, a thread per row and number by number") {

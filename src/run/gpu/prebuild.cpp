@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "emit/halves.hpp"
 #include "emit/matrix.hpp"
 #include "emit/tape.hpp"
 #include "emit/text.hpp"
@@ -98,7 +99,13 @@ void PrebuiltFolder::add(const Program& program, const ProgramOptions& options) 
                 return add({source_of(emit_tape(scheduled.program, tape_of(scheduled.program, link), link.width, storage, compute))});
             const auto& node = std::get<PolynomialNode>(scheduled.program.nodes[at(link.nodes[0])]);
             if (!step.matrix) return polynomial(node.polynomial, node.arguments);
+            const std::optional<HalvesSchedule> halves = schedule_halves(*step.matrix, compute);
+            if (halves)
+                for (const HalvesLaunch& launch : halves->launches)
+                    for (const KernelText& kernel : {emit_halves_weights(compute, launch.columns), emit_halves(compute, launch.columns)})
+                        add({source_of(kernel, halves_preambles())});
             for (const MatrixRows rows : all_matrix_rows) {
+                if (rows == MatrixRows::many && halves) continue;
                 const std::vector<MatrixTile> tiles = matrix_tiles(compute, rows);
                 for (const MatrixLaunch& launch : matrix_launches(*step.matrix, tiles))
                     add({source_of(emit_matrix(compute, tiles[launch.tile]), matrix_preamble())});

@@ -7,10 +7,12 @@
 #include "base/error.hpp"
 #include "emit/chain.hpp"
 #include "emit/general.hpp"
+#include "emit/halves.hpp"
 #include "emit/matrix.hpp"
 #include "emit/tape.hpp"
 #include "emit/text.hpp"
 #include "run/gpu/kernels.hpp"
+#include "schedule/gpu_halves.hpp"
 #include "schedule/program_order.hpp"
 
 namespace clebsch::gpu {
@@ -178,6 +180,63 @@ class PolynomialStep final : public ProgramStep {
     std::string text_;
 };
 
+/// Matrix products of many rows by half-precision parts: weights are divided into the scratch memory first.
+class HalvesKernels {
+ public:
+    HalvesKernels(const Device& device, HalvesSchedule schedule)
+        : device_(device), schedule_(std::move(schedule)), tables_(device, job_bytes() + schedule_.pieces.size() * sizeof(HalvesPiece)) {
+        device.to_device(tables_.data(), schedule_.jobs.data(), job_bytes());
+        device.to_device(static_cast<std::byte*>(tables_.data()) + job_bytes(), schedule_.pieces.data(),
+                         schedule_.pieces.size() * sizeof(HalvesPiece));
+        for (const HalvesLaunch& launch : schedule_.launches) {
+            kernels_.push_back({launch, load_one(device, emit_halves_weights(GpuNumber::float32, launch.columns), halves_preambles()),
+                                load_one(device, emit_halves(GpuNumber::float32, launch.columns), halves_preambles())});
+            kernels_.back().products->allow_shared(halves_shape(schedule_, launch, 1, 1).shared_bytes);
+        }
+    }
+
+    std::size_t scratch_bytes() const { return static_cast<std::size_t>(schedule_.weights_bytes); }
+
+    /// `operands`: address and stride of each.
+    void launch(std::int64_t rows, std::span<const std::uint64_t> operands, const ProgramLaunch& launch) const {
+        std::array<std::uint64_t, halves_first_operand + 2 * MatrixSchedule::most_operands> words{};
+        std::ranges::copy(operands, words.begin() + halves_first_operand);
+        for (const LaunchKernels& own : kernels_) {
+            const std::int64_t share = halves_share(schedule_, own.launch, rows, device_.multiprocessors());
+            words[0] = address(tables_.data()) + static_cast<std::uint64_t>(own.launch.first_job) * sizeof(HalvesJob);
+            words[1] = address(tables_.data()) + job_bytes() + static_cast<std::uint64_t>(own.launch.first_piece) * sizeof(HalvesPiece);
+            words[2] = address(launch.scratch.data) + static_cast<std::uint64_t>(own.launch.weights_at);
+            words[3] = static_cast<std::uint64_t>(own.launch.jobs);
+            words[4] = static_cast<std::uint64_t>(rows);
+            words[5] = static_cast<std::uint64_t>(share);
+            own.weights->launch({own.launch.pieces, 1}, HalvesSchedule::weights_threads, 0, launch.stream, words);
+            const LaunchShape shape = halves_shape(schedule_, own.launch, rows, share);
+            own.products->launch(shape.grid, shape.threads, shape.shared_bytes, launch.stream, words);
+        }
+    }
+
+    std::string explain() const {
+        std::string text;
+        for (const LaunchKernels& own : kernels_)
+            text += "    many rows: " + std::to_string(own.launch.pieces) + " tiles of weights, 64 x " +
+                    std::to_string(own.launch.columns) + ", by half-precision parts: " + std::to_string(own.products->registers()) +
+                    " registers, " + std::to_string(own.products->spill_bytes()) + " bytes spilled\n";
+        return text;
+    }
+
+ private:
+    std::size_t job_bytes() const { return schedule_.jobs.size() * sizeof(HalvesJob); }
+
+    struct LaunchKernels {
+        HalvesLaunch launch;
+        std::shared_ptr<const Module> weights, products;
+    };
+    const Device& device_;
+    HalvesSchedule schedule_;
+    Memory tables_;
+    std::vector<LaunchKernels> kernels_;
+};
+
 class MatrixStep final : public ProgramStep {
  public:
     MatrixStep(const ProgramStepRequest& request, const PolynomialNode& node, MatrixSchedule schedule)
@@ -196,7 +255,10 @@ class MatrixStep final : public ProgramStep {
         device_.to_device(static_cast<std::byte*>(tables_.data()) + job_bytes(), schedule_.terms.data(),
                           schedule_.terms.size() * sizeof(MatrixTerm));
         for (const Operand& operand : node.polynomial.operands) sizes_.push_back(operand.size());
+        if (std::optional<HalvesSchedule> halves = schedule_halves(schedule_, compute_))
+            halves_ = std::make_unique<HalvesKernels>(device_, std::move(*halves));
         for (const MatrixRows rows : all_matrix_rows) {
+            if (rows == MatrixRows::many && halves_) continue;
             const std::vector<MatrixTile> tiles = matrix_tiles(compute_, rows);
             for (const MatrixLaunch& launch : matrix_launches(schedule_, tiles))
                 kernels_[static_cast<std::size_t>(rows)].push_back(
@@ -209,7 +271,8 @@ class MatrixStep final : public ProgramStep {
             rest_ = std::make_unique<PolynomialStep>(request, *schedule_.rest, std::move(arguments));
         }
         text_ = names(*request.program, writes_) + " = " + clebsch::explain(schedule_, node.polynomial);
-        for (const TileKernel& kernel : kernels_[0])
+        if (halves_) text_ += halves_->explain();
+        for (const TileKernel& kernel : kernels_[halves_ ? 1 : 0])
             text_ += "    tiles of " + std::to_string(kernel.tile.rows) + " x " + std::to_string(kernel.tile.columns) + ": " +
                      std::to_string(kernel.module->registers()) + " registers, " + std::to_string(kernel.module->spill_bytes()) +
                      " bytes spilled\n";
@@ -218,7 +281,10 @@ class MatrixStep final : public ProgramStep {
 
     std::vector<int> reads() const override { return reads_; }
     std::vector<int> writes() const override { return writes_; }
-    std::size_t scratch_bytes(const std::int64_t* rows) const override { return rest_ ? rest_->scratch_bytes(rows) : 0; }
+    std::size_t scratch_bytes(const std::int64_t* rows) const override {
+        const std::size_t of_weights = halves_ && tiles_for(rows_of(rows)) == MatrixRows::many ? halves_->scratch_bytes() : 0;
+        return std::max(rest_ ? rest_->scratch_bytes(rows) : 0, of_weights);
+    }
     bool index_error() const override {
         std::uint64_t flag = 0;
         device_.from_device(&flag, error_.data(), sizeof flag);
@@ -235,7 +301,7 @@ class MatrixStep final : public ProgramStep {
         if (rest_) rest_->launch(launch);
         const std::int64_t rows = rows_of(launch.rows);
         if (rows == 0) return;
-        const auto tiles = static_cast<std::size_t>(matrix_rows(schedule_, compute_, rows, device_.multiprocessors()));
+        const MatrixRows tiles = tiles_for(rows);
         std::array<std::uint64_t, matrix_first_operand + 2 * MatrixSchedule::most_operands> words{};
         words[1] = address(tables_.data()) + job_bytes();
         words[3] = static_cast<std::uint64_t>(rows);
@@ -254,7 +320,8 @@ class MatrixStep final : public ProgramStep {
                 throw Error(ErrorKind::unsupported, "a row stride of " + std::to_string(buffer.row_stride) + " numbers, more than " +
                                                         std::to_string(most_stride) + ", in a matrix product on a GPU");
         }
-        for (const TileKernel& kernel : kernels_[tiles]) {
+        if (halves_ && tiles == MatrixRows::many) return halves_->launch(rows, std::span(words).subspan(matrix_first_operand), launch);
+        for (const TileKernel& kernel : kernels_[static_cast<std::size_t>(tiles)]) {
             words[0] = address(tables_.data()) + static_cast<std::uint64_t>(kernel.launch.first) * sizeof(MatrixJob);
             words[2] = static_cast<std::uint64_t>(kernel.launch.count);
             const LaunchShape shape = matrix_shape(schedule_, kernel.launch, kernel.tile, rows);
@@ -267,6 +334,7 @@ class MatrixStep final : public ProgramStep {
     std::size_t job_bytes() const { return schedule_.jobs.size() * sizeof(MatrixJob); }
     std::size_t table_bytes() const { return job_bytes() + schedule_.terms.size() * sizeof(MatrixTerm); }
     std::int64_t rows_of(const std::int64_t* rows) const { return space_ < 0 ? 1 : rows[space_]; }
+    MatrixRows tiles_for(std::int64_t rows) const { return matrix_rows(schedule_, compute_, rows, device_.multiprocessors()); }
 
     MatrixSchedule schedule_;
     NodeArrays arrays_;
@@ -282,6 +350,7 @@ class MatrixStep final : public ProgramStep {
         std::shared_ptr<const Module> module;
     };
     std::array<std::vector<TileKernel>, all_matrix_rows.size()> kernels_;  ///< by MatrixRows
+    std::unique_ptr<HalvesKernels> halves_;                                ///< instead of the tiles for many rows
     std::unique_ptr<PolynomialStep> rest_;
     std::string text_;
 };
