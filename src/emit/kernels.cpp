@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "emit/general.hpp"
 #include "emit/order.hpp"
+#include "emit/rows.hpp"
 #include "emit/stream.hpp"
 #include "emit/table.hpp"
 #include "emit/text.hpp"
@@ -18,13 +19,17 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
                                                        {"stream-whole", StreamSplit::never},
                                                        {"stream-split", StreamSplit::always}};
     const auto split = splits.find(schedule);
-    if (split == splits.end() && schedule != "general" && schedule != "table")
-        fail("GPU schedule '" + schedule + "' is unknown; expected stream, stream-whole, stream-split, general or table");
+    if (split == splits.end() && schedule != "rows" && schedule != "general" && schedule != "table")
+        fail("GPU schedule '" + schedule + "' is unknown; expected stream, stream-whole, stream-split, rows, general or table");
     GpuKernels kernels;
     std::string why_not = "the general schedule was asked for";
     if (split != splits.end()) kernels.streams = stream_kernels(problem, why_not, split->second);
     if (kernels.streams.empty() && split != splits.end() && !schedule.empty())
         throw Error(ErrorKind::unsupported, "the stream schedule does not take this polynomial: " + why_not);
+    std::string why_not_rows = why_not;
+    if (kernels.streams.empty() && (schedule.empty() || schedule == "rows")) kernels.rows = schedule_rows(problem, why_not_rows);
+    if (!kernels.rows && schedule == "rows")
+        throw Error(ErrorKind::unsupported, "the schedule of rows with matrices does not take this polynomial: " + why_not_rows);
     const std::size_t operands = problem.polynomial.operands.size();
     kernels.summed.assign(operands, false);
     kernels.needs_sums.assign(operands, false);
@@ -50,9 +55,17 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
             throw Error(ErrorKind::unsupported, "the kernel compiled with the library does not take this polynomial: " + why_not);
         kernels.general = kernels.table->general;
         kernels.explain = explain(*kernels.table, problem);
+    } else if (kernels.rows) {
+        kernels.explain = explain(*kernels.rows, problem) + "not the stream schedule: " + why_not + "\n";
+        for (std::size_t o = 0; o < operands; ++o) {
+            const Operand& operand = problem.polynomial.operands[o];
+            kernels.summed[o] = operand.role == Role::output && operand.rows.kind != Addressing::Kind::each;
+        }
+        kernels.stages.push_back({.kind = GpuStageKind::rows, .kernel = emit_rows(problem, *kernels.rows)});
     } else if (kernels.streams.empty()) {
         kernels.general = schedule_general(problem);
         kernels.explain = explain(*kernels.general, problem) + "not the stream schedule: " + why_not + "\n";
+        if (schedule.empty()) kernels.explain += "not the schedule of rows with matrices: " + why_not_rows + "\n";
     }
     if (kernels.general) {
         for (std::size_t o = 0; o < operands; ++o)
@@ -90,6 +103,9 @@ std::string full_text(const GpuStage& stage) {
         case GpuStageKind::join:
         case GpuStageKind::rounding:
             break;
+        case GpuStageKind::rows:
+            text += rows_preamble();
+            break;
         default:
             text += stream_preamble();
     }
@@ -98,7 +114,9 @@ std::string full_text(const GpuStage& stage) {
 
 GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t stationary_rows) {
     GpuChunks chunks;
-    if (kernels.streams.empty()) {
+    if (kernels.rows) {
+        chunks.rows = std::max<std::int64_t>(1, rows);
+    } else if (kernels.streams.empty()) {
         chunks.rows = general_chunk(rows, kernels.general->ordered);
     } else {
         const StreamSchedule& stream = kernels.streams.front().schedule;
@@ -116,6 +134,8 @@ LaunchShape gpu_shape(const GpuKernels& kernels, const GpuStage& stage, std::int
     switch (stage.kind) {
         case GpuStageKind::general:
             return general_shape(*kernels.general, rows);
+        case GpuStageKind::rows:
+            return rows_shape(*kernels.rows, rows);
         case GpuStageKind::general_parts:
         case GpuStageKind::stream_cuts:
         case GpuStageKind::stream_parts:

@@ -6,13 +6,14 @@
 
 #include "schedule/gpu_general.hpp"
 #include "schedule/gpu_kernel.hpp"
+#include "schedule/gpu_rows.hpp"
 #include "schedule/gpu_table.hpp"
 #include "schedule/stream_split.hpp"
 
 namespace clebsch {
 
 /// What one kernel of the sequence is, hence how it is launched.
-enum class GpuStageKind : std::uint8_t { general_parts, general, stream_cuts, stream_parts, stream, join, rounding };
+enum class GpuStageKind : std::uint8_t { general_parts, general, rows, stream_cuts, stream_parts, stream, join, rounding };
 
 struct GpuStage {
     GpuStageKind kind = GpuStageKind::general;
@@ -22,7 +23,8 @@ struct GpuStage {
 };
 
 struct GpuKernels {
-    std::vector<StreamKernel> streams;  ///< empty: the general schedule
+    std::vector<StreamKernel> streams;  ///< empty: another schedule
+    std::optional<RowsSchedule> rows;
     std::optional<GeneralSchedule> general;
     std::optional<TableSchedule> table;  ///< the general schedule is its, and its kernels are compiled already
     std::vector<GpuStage> stages;        ///< in the order they run
@@ -32,9 +34,9 @@ struct GpuKernels {
     std::string explain;
 };
 
-/// `schedule`: "" chooses, "stream" and "general" force, "stream-whole" and "stream-split" force one kernel or as many as there can be;
-/// "table": the kernel that was compiled with the library, which is never chosen.
-/// Throws Error(unsupported) when the forced one does not take the polynomial, Error(invalid_argument) for another name.
+/// `schedule`: "" chooses, "stream", "rows" and "general" force, "stream-whole" and "stream-split" force one kernel or as many as there can
+/// be; "table": the kernel that was compiled with the library, which is never chosen. Throws Error(unsupported) when the forced one does
+/// not take the polynomial, Error(invalid_argument) for another name.
 GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule = "");
 
 /// Rows of a chunk, how many chunks and parts of sums there are, and how far from where a chunk would begin a change of the receiver is

@@ -47,6 +47,8 @@ std::string_view stream_preamble();
 std::string_view matrix_preamble();
 /// Matrix products for many rows by half-precision parts (skeletons/halves.cuh), behind matrix_preamble.
 std::string_view halves_preamble();
+/// Rows with weight matrices of their own (skeletons/rows.cuh).
+std::string_view rows_preamble();
 /// Sorting of rows (skeletons/order.cuh).
 std::string_view order_preamble();
 /// The kernel that reads its coefficients when it runs (skeletons/table.cuh).

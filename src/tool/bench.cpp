@@ -262,7 +262,7 @@ void add_bench(CLI::App& app, int& status) {
     command->add_option("--layout", arguments->layout, "mul_ir (e3nn's) or ir_mul, of all operands")->capture_default_str();
     command->add_option("--kernel", arguments->family,
                         "The only kernel family to use before `general`; with --device cuda the schedule: stream (stream-whole: in one "
-                        "kernel, stream-split: in as many as can be) or general");
+                        "kernel, stream-split: in as many as can be), rows or general");
     command->add_option("--seconds", arguments->seconds, "Time for each pass")
         ->check([](const std::string& text) {
             const double seconds = std::strtod(text.c_str(), nullptr);

@@ -63,6 +63,7 @@ Pass::Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, 
     }
     stream_blocks_.assign(modules_.size(), 0);
     for (std::size_t s = 0; s < modules_.size(); ++s) {
+        if (kernels_.stages[s].kind == GpuStageKind::rows) modules_[s]->allow_shared(kernels_.rows->shared_bytes);
         if (kernels_.stages[s].kind != GpuStageKind::stream) continue;
         const StreamSchedule& stream = kernels_.streams[at(kernels_.stages[s].stream)].schedule;
         if (!stream.stationary.empty()) stationary_space_ = index_to_[at(polynomial().find_index(stream.stationary.back()))];

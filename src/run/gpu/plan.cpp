@@ -190,6 +190,7 @@ DType PolynomialPlan::compute() const { return data_->compute; }
 const Device& PolynomialPlan::device() const { return *data_->device; }
 const char* PolynomialPlan::schedule() const {
     if (std::ranges::any_of(data_->passes, [](const PlannedPass& pass) { return pass.pass.kernels().table.has_value(); })) return "table";
+    if (std::ranges::any_of(data_->passes, [](const PlannedPass& pass) { return pass.pass.kernels().rows.has_value(); })) return "rows";
     const auto is_stream = [](const PlannedPass& pass) { return !pass.pass.kernels().streams.empty(); };
     if (std::ranges::none_of(data_->passes, is_stream)) return "general";
     return std::ranges::all_of(data_->passes, is_stream) ? "stream" : "stream and general";
