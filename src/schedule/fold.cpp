@@ -96,6 +96,7 @@ class Scheduler {
         add_products();
         blend_products();
         blend_reductions();
+        settle_scales();
         order_steps();
         mark_overwrites();
         return std::move(program_);
@@ -231,7 +232,7 @@ class Scheduler {
         const FoldRows in = rows_of(path.factors[static_cast<std::size_t>(i)]);
         const auto [at, is_new] =
             multiply_at_.try_emplace({oriented.matrix, key_of(in), product.shape.channels}, static_cast<int>(program_.multiplies.size()));
-        if (is_new) program_.multiplies.push_back({oriented.matrix, product.shape.channels, in, {}, {}});
+        if (is_new) program_.multiplies.push_back({oriented.matrix, 0, product.shape.channels, in, {}, {}});
         FoldMultiplyPlan& multiply = program_.multiplies[static_cast<std::size_t>(at->second)];
         multiply.paths.push_back(product.index);
         FoldSink sink;
@@ -335,6 +336,28 @@ class Scheduler {
         }
     }
 
+    /// Scales go into the entries of matrices, which are few, instead of into channels. Multiplications whose sinks agree on one get a
+    /// matrix with it; where sinks of one multiplication differ, they keep theirs.
+    void settle_scales() {
+        std::map<std::pair<int, double>, int> scaled;
+        std::vector<bool> taken(program_.matrices.size(), false);
+        for (FoldMultiplyPlan& multiply : program_.multiplies) {
+            const double scale = multiply.sinks[0].factor.scale;
+            const bool agree = std::ranges::all_of(multiply.sinks, [&](const FoldSink& sink) { return sink.factor.scale == scale; });
+            const auto [at, is_new] = scaled.try_emplace({multiply.matrix, agree ? scale : 1.0}, multiply.matrix);
+            if (is_new && taken[static_cast<std::size_t>(multiply.matrix)]) {
+                at->second = static_cast<int>(program_.matrices.size());
+                program_.matrices.push_back(program_.matrices[static_cast<std::size_t>(multiply.matrix)]);
+            }
+            taken[static_cast<std::size_t>(multiply.matrix)] = true;
+            multiply.matrix = at->second;
+            if (agree)
+                for (FoldSink& sink : multiply.sinks) sink.factor.scale = 1;
+        }
+        for (const auto& [key, matrix] : scaled)
+            for (FoldEntry& entry : program_.matrices[static_cast<std::size_t>(matrix)].entries) entry.value *= key.second;
+    }
+
     void count_outputs(const std::vector<int>& paths) {
         for (const Path& path : polynomial_.paths) ++writers_[key_of(rows_of(path.output()))];
         for (const int p : paths) --writers_[key_of(rows_of(polynomial_.paths[static_cast<std::size_t>(p)].output()))];
@@ -351,10 +374,13 @@ class Scheduler {
             const Factor& output = polynomial_.paths[static_cast<std::size_t>(p)].output();
             (output.channels.empty() ? without : with_channels).insert(key_of(rows_of(output)));
         }
-        for (const FoldStep& step : program_.steps) {
-            if (step.kind != FoldStepKind::multiply) continue;
-            for (FoldSink& sink : program_.multiplies[static_cast<std::size_t>(step.index)].sinks)
+        const auto mark = [&](int multiply) {
+            for (FoldSink& sink : program_.multiplies[static_cast<std::size_t>(multiply)].sinks)
                 sink.overwrite = only_here(sink.out) && !without.contains(key_of(sink.out)) && written.insert(key_of(sink.out)).second;
+        };
+        for (const FoldStep& step : program_.steps) {
+            if (step.kind == FoldStepKind::multiply) mark(step.index);
+            if (step.kind == FoldStepKind::sums) std::ranges::for_each(program_.sums[static_cast<std::size_t>(step.index)], mark);
         }
         for (const int p : program_.paths) {
             const Path& path = polynomial_.paths[static_cast<std::size_t>(p)];
@@ -421,7 +447,11 @@ class Scheduler {
             unit.rank = {*most, *least, unit.step.kind == FoldStepKind::reduce, unit.matrix};
         }
         std::ranges::stable_sort(units, {}, &Unit::rank);
-        int folded = -1;
+        for (const Operand& operand : polynomial_.operands)
+            if (operand.rows.kind == Addressing::Kind::each) program_.streamed += operand.size();
+        const bool all_sums = program_.reduces.empty() && program_.blends.empty() && std::ranges::all_of(program_.multiplies, is_sum);
+        if (all_sums && program_.streamed * static_cast<std::int64_t>(sizeof(float)) <= most_streamed) program_.rows = sum_rows;
+        const std::size_t most = program_.rows == sum_rows ? most_sums : 1;
         std::vector<bool> blended(program_.blends.size(), false);
         const auto need = [&](const FoldRows& rows) {
             const std::size_t blend = static_cast<std::size_t>(rows.operand - operands);
@@ -429,16 +459,68 @@ class Scheduler {
             blended[blend] = true;
             program_.steps.push_back({FoldStepKind::blend, static_cast<int>(blend)});
         };
-        for (const Unit& unit : units) {
-            if (unit.step.kind == FoldStepKind::multiply) {
-                need(program_.multiplies[static_cast<std::size_t>(unit.step.index)].in);
-                if (folded != unit.matrix) program_.steps.push_back({FoldStepKind::matrix, unit.matrix});
-                folded = unit.matrix;
-            } else {
+        for (std::size_t u = 0; u < units.size(); ++u) {
+            const Unit& unit = units[u];
+            if (unit.step.kind == FoldStepKind::reduce) {
                 need(program_.reduces[static_cast<std::size_t>(unit.step.index)].left);
                 need(program_.reduces[static_cast<std::size_t>(unit.step.index)].right);
+                program_.steps.push_back(unit.step);
+                continue;
             }
-            program_.steps.push_back(unit.step);
+            const FoldMultiplyPlan& multiply = program_.multiplies[static_cast<std::size_t>(unit.step.index)];
+            need(multiply.in);
+            if (!is_sum(multiply)) {
+                fold({unit.step.index});
+                program_.steps.push_back(unit.step);
+                continue;
+            }
+            std::vector<int> sums;
+            int numbers = 0;
+            for (; u < units.size() && sums.size() < most; ++u) {
+                const FoldMultiplyPlan& next = program_.multiplies[static_cast<std::size_t>(units[u].step.index)];
+                if (units[u].step.kind != FoldStepKind::multiply || !is_sum(next) || key_of(next.in) != key_of(multiply.in) ||
+                    next.channels != multiply.channels || (!sums.empty() && numbers + size_of(next.matrix) > most_numbers))
+                    break;
+                numbers += size_of(next.matrix);
+                sums.push_back(units[u].step.index);
+            }
+            --u;
+            fold(sums);
+            program_.steps.push_back({FoldStepKind::sums, static_cast<int>(program_.sums.size())});
+            program_.sums.push_back(std::move(sums));
+        }
+    }
+
+    /// What takes part in FoldSums.
+    static bool is_sum(const FoldMultiplyPlan& multiply) {
+        const FoldSink& sink = multiply.sinks[0];
+        return multiply.sinks.size() == 1 && !sink.dot && sink.factor.weights <= 1 && sink.factor.scale == 1;
+    }
+
+    int size_of(int matrix) const {
+        const FoldMatrixPlan& plan = program_.matrices[static_cast<std::size_t>(matrix)];
+        return plan.diagonal ? 1 : plan.outputs * plan.inputs;
+    }
+
+    /// Steps that bring the matrices of these multiplications into scratch, all at a time, unless they are there. Those of long steps
+    /// stay while there is room; others take the place of the one before, which is in the first cache.
+    void fold(const std::vector<int>& multiplies) {
+        int missing = 0;
+        for (const int m : multiplies) {
+            const int matrix = program_.multiplies[static_cast<std::size_t>(m)].matrix;
+            if (!place_of_matrix_.contains(matrix)) missing += size_of(matrix);
+        }
+        if (missing > 0 && (program_.rows == fold_rows || folded_ + missing > most_numbers)) {
+            place_of_matrix_.clear();
+            folded_ = 0;
+        }
+        for (const int m : multiplies) {
+            FoldMultiplyPlan& multiply = program_.multiplies[static_cast<std::size_t>(m)];
+            const auto [at, is_new] = place_of_matrix_.try_emplace(multiply.matrix, folded_);
+            multiply.place = at->second;
+            if (!is_new) continue;
+            program_.steps.push_back({FoldStepKind::matrix, multiply.matrix, folded_});
+            folded_ += size_of(multiply.matrix);
         }
     }
 
@@ -446,6 +528,9 @@ class Scheduler {
     Uses uses_;
     FoldProgram program_;
     std::vector<Product> products_;
+    static constexpr int most_numbers = 192;  ///< per row, of matrices that are kept: 24 kB in float32
+    std::map<int, int> place_of_matrix_;
+    int folded_ = 0;  ///< numbers per row taken by matrices
     std::map<std::pair<int, std::int64_t>, int> number_of_, output_of_, writers_;
     std::map<std::tuple<int, int, std::vector<std::tuple<int, int, std::vector<int>, int, std::int64_t>>>, int> matrix_at_;
     std::map<std::tuple<int, std::pair<int, std::int64_t>, std::int64_t>, int> multiply_at_;

@@ -29,6 +29,7 @@ struct FoldMatrixPlan {
 
 struct FoldMultiplyPlan {
     int matrix = 0;
+    int place = 0;  ///< of the matrix, in numbers per row
     std::int64_t channels = 0;
     FoldRows in;
     std::vector<FoldSink> sinks;
@@ -56,11 +57,18 @@ struct FoldProgram {
     std::vector<FoldNumber> numbers, outputs;
     std::vector<FoldMatrixPlan> matrices;
     std::vector<FoldMultiplyPlan> multiplies;
+    std::vector<std::vector<int>> sums;  ///< FoldSums, by multiplications
     std::vector<FoldReducePlan> reduces;
     std::vector<FoldBlendPlan> blends;  ///< blend b is operand polynomial.operands.size() + b
-    std::vector<FoldStep> steps;        ///< blends and matrices come before what uses them; a matrix stays until the next one
+    std::vector<FoldStep> steps;        ///< blends and matrices come before what uses them; a matrix stays until its place is taken
     std::vector<int> paths;
+    int rows = fold_rows;       ///< handled at a time: sum_rows where all is sums, unless rows are too long for it in the compute type
+    std::int64_t streamed = 0;  ///< numbers of a row of the operands whose rows follow one another
 };
+
+/// Bytes of such rows up to which sum_rows of them are handled at a time: as many are on their way meanwhile, and gathered rows are to stay
+/// in the second-level cache too.
+inline constexpr std::int64_t most_streamed = 7680;
 
 /// The paths among `candidates` that this family can compute.
 std::vector<int> foldable_paths(const Polynomial& polynomial, const std::vector<int>& candidates);

@@ -33,6 +33,7 @@ class Packed {
         for (const FoldMatrixPlan& matrix : program_.matrices) pack(matrix);
         for (const FoldReducePlan& reduce : program_.reduces) pack(reduce);
         for (const FoldMultiplyPlan& multiply : program_.multiplies) pack(multiply);
+        for (const std::vector<int>& sums : program_.sums) sums_.push_back({static_cast<int>(sums.size()), sums.data()});
         place_blends();
         coefficients_float_.assign(coefficients_.begin(), coefficients_.end());
         std::ranges::sort(run_operands_);
@@ -64,8 +65,10 @@ class Packed {
         v.matrix = matrices_.data();
         v.multiply = multiplies_.data();
         v.reduce = reduces_.data();
+        v.sums = sums_.data();
         v.steps = static_cast<int>(program_.steps.size());
         v.step = program_.steps.data();
+        v.rows = program_.streamed * static_cast<std::int64_t>(sizeof(T)) <= most_streamed ? program_.rows : fold_rows;
         v.classes = classes_.data();
         v.targets = targets_.data();
         if constexpr (sizeof(T) == 4) v.coefficients = coefficients_float_.data();
@@ -76,7 +79,11 @@ class Packed {
         v.run_operand = run_operands_.data();
         // Scratch. One buffer serves the product of a reduction's weights and the turned squares of its result.
         std::int64_t matrix = 0, product = 0, reduced = 0;
-        for (const FoldMatrix& m : matrices_) matrix = std::max(matrix, static_cast<std::int64_t>(m.outputs) * m.inputs * fold_rows);
+        for (const FoldStep& step : program_.steps) {
+            if (step.kind != FoldStepKind::matrix) continue;
+            const FoldMatrix& m = matrices_[static_cast<std::size_t>(step.index)];
+            matrix = std::max(matrix, static_cast<std::int64_t>(step.place + m.size) * v.rows);
+        }
         for (const FoldReduce& r : reduces_) {
             const std::int64_t turned = (static_cast<std::int64_t>(r.left_components) * r.right_components + 16) * 16;
             product = std::max({product, r.channels + 16, turned});
@@ -88,13 +95,13 @@ class Packed {
             at += rounded(size);
             return start;
         };
-        v.slots_at = place(static_cast<std::int64_t>(1 + program_.numbers.size() + products_.size()) * fold_rows);
+        v.slots_at = place(static_cast<std::int64_t>(1 + program_.numbers.size() + products_.size()) * v.rows);
         v.sums_at = place(static_cast<std::int64_t>(program_.outputs.size()) * fold_rows);
         v.matrix_at = place(matrix);
         v.product_at = place(product);
         v.reduced_at = place(reduced);
         v.pointers_at = place(static_cast<std::int64_t>(blends_.size() * fold_rows * sizeof(void*) / sizeof(T)));
-        v.runs_at = place(static_cast<std::int64_t>(run_operands_.size() * fold_rows * sizeof(int) / sizeof(T)));
+        v.runs_at = place(static_cast<std::int64_t>(run_operands_.size() * sum_rows * sizeof(int) / sizeof(T)));
         v.streams_at = place(static_cast<std::int64_t>(static_cast<std::size_t>(operands_ + 1) * 2 * sizeof(void*) / sizeof(T)));
         v.blends_at = place(blend_size_);
         v.scratch = at;
@@ -114,6 +121,7 @@ class Packed {
             const auto index = static_cast<std::size_t>(step.index);
             if (step.kind == FoldStepKind::blend) made[index] = s;
             if (step.kind == FoldStepKind::multiply) read(program_.multiplies[index].in, s);
+            if (step.kind == FoldStepKind::sums) read(program_.multiplies[static_cast<std::size_t>(program_.sums[index][0])].in, s);
             if (step.kind == FoldStepKind::reduce) {
                 read(program_.reduces[index].left, s);
                 read(program_.reduces[index].right, s);
@@ -200,6 +208,7 @@ class Packed {
         matrix.outputs = plan.outputs;
         matrix.inputs = plan.inputs;
         matrix.diagonal = plan.diagonal;
+        matrix.size = plan.diagonal ? 1 : plan.outputs * plan.inputs;
         std::vector<Term> terms;
         std::vector<bool> has_term(static_cast<std::size_t>(plan.outputs) * static_cast<std::size_t>(plan.inputs), false);
         for (const FoldEntry& entry : plan.entries) {
@@ -239,6 +248,7 @@ class Packed {
     void pack(const FoldMultiplyPlan& plan) {
         FoldMultiply multiply;
         multiply.matrix = plan.matrix;
+        multiply.place = plan.place;
         multiply.channels = plan.channels;
         multiply.in = plan.in;
         multiply.sinks = static_cast<int>(plan.sinks.size());
@@ -260,6 +270,7 @@ class Packed {
     std::vector<FoldReduce> reduces_;
     std::vector<std::vector<FoldSink>> sinks_;
     std::vector<FoldMultiply> multiplies_;
+    std::vector<FoldSums> sums_;
     std::vector<FoldClass> classes_;
     std::vector<int> targets_, sources_, term_slots_, run_operands_;
     std::vector<double> coefficients_;
@@ -290,7 +301,7 @@ class FoldKernel final : public Kernel {
     Estimate estimate() const override { return estimate_; }
     OverwriteMap overwritten() const override { return overwritten_; }
     Fetch fetches() const override { return Fetch::own; }
-    int preferred_rows() const override { return 2 * fold_rows; }
+    int preferred_rows() const override { return 2 * float_.rows; }
     std::size_t scratch_bytes(std::size_t element_size, int) const override {
         return element_size * static_cast<std::size_t>(element_size == 4 ? float_.scratch : double_.scratch);
     }

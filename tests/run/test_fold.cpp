@@ -1,6 +1,7 @@
 // The fold family computes what the reference says: convolutions and other channel-wise products, to second order, at every channel count,
 // on every instruction set; and it shares what paths have in common.
 #include <doctest/doctest.h>
+#include <numeric>
 
 #include "describe/derivative.hpp"
 #include "describe/operations/convolution.hpp"
@@ -125,6 +126,34 @@ TEST_CASE("the three gradients of a path share one multiplication, and there is 
     CHECK(gradient.reduces.size() == paths);
     for (const FoldMultiplyPlan& multiply : gradient.multiplies) CHECK(multiply.sinks.size() == 2);
     CHECK(gradient.blends.empty());
+}
+
+TEST_CASE("sums of the same rows take turns, and rows of little memory come in long steps") {
+    const Polynomial polynomial = convolution("64x1o+32x2e", "1o+2e+3o", "1o+2e+3o");
+    const FoldProgram forward = program_of(polynomial);
+    REQUIRE(forward.sums.size() == 2);
+    CHECK(forward.sums[0].size() + forward.sums[1].size() == polynomial.paths.size());
+    for (const std::vector<int>& sums : forward.sums)
+        for (const int m : sums) {
+            const FoldMultiplyPlan& first = forward.multiplies[static_cast<std::size_t>(sums[0])];
+            const FoldMultiplyPlan& multiply = forward.multiplies[static_cast<std::size_t>(m)];
+            CHECK(multiply.in.offset == first.in.offset);
+            CHECK(multiply.channels == first.channels);
+            CHECK((m == sums[0] || multiply.place != first.place));
+        }
+    CHECK(program_of(vjp(polynomial, inputs_of(polynomial))).sums.empty());
+    const auto rows_of = [](const Polynomial& of) {
+        std::vector<int> taken, all(of.paths.size());
+        std::iota(all.begin(), all.end(), 0);
+        return make_fold_kernel({&of, all, available_instruction_sets().front()}, taken)->preferred_rows();
+    };
+    CHECK(rows_of(polynomial) == 2 * sum_rows);
+    CHECK(rows_of(vjp(polynomial, inputs_of(polynomial))) == 2 * fold_rows);
+    CHECK(rows_of(convolution("128x0e+128x1o+128x2e", "0e+1o+2e+3o", "0e+1o+2e+3o")) == 2 * fold_rows);
+}
+
+TEST_CASE("sums whose matrices do not fit together") {
+    check_fold(convolution("5x3o", "0e+1o+2e+3o+4e+5o+6e", "0e+1o+2e+3o+4e+5o+6e", in_layout(Layout::ir_mul)), 70);
 }
 
 TEST_CASE("a double backward folds two matrices a path, multiplies each of them twice, and reduces once") {

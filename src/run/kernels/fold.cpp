@@ -12,7 +12,7 @@ struct Run {
     T* scratch = nullptr;
     T *slots = nullptr, *sums = nullptr, *matrix = nullptr, *product = nullptr, *reduced = nullptr;
     const T** blend_rows = nullptr;  ///< [blend][fold_rows]
-    int* run_ends = nullptr;         ///< [run operand][fold_rows]
+    int* run_ends = nullptr;         ///< [run operand][sum_rows]
     Stream* streams = nullptr;       ///< [operand]; the last is for blends and stays empty
 
     RowsIn<T> in(const FoldRows& rows_of) const {
@@ -33,24 +33,32 @@ struct Run {
     const int* run_end(int operand) const {
         int n = 0;
         while (program.run_operand[n] != operand) ++n;
-        return run_ends + n * fold_rows;
+        return run_ends + n * sum_rows;
     }
 };
 
+/// Slots of fold_rows rows from `first` on.
+template <class T>
+T* slots_of(const Run<T>& run, int first) {
+    return run.slots + std::int64_t(1 + run.program.numbers + run.program.products) * first;
+}
+
 /// Channel-free numbers of all rows into slots, products of them, and zeroed sums.
 template <class T>
-void gather(const Run<T>& run) {
+void gather(const Run<T>& run, int first) {
     const FoldView<T>& p = run.program;
-    for (int r = 0; r < fold_rows; ++r) run.slots[r] = T(1);
-    T* slot = run.slots + fold_rows;
+    T* const slots = slots_of(run, first);
+    const int rows = run.rows - first < fold_rows ? run.rows - first : fold_rows;
+    for (int r = 0; r < fold_rows; ++r) slots[r] = T(1);
+    T* slot = slots + fold_rows;
     for (int n = 0; n < p.numbers; ++n, slot += fold_rows) {
-        const T* const* row = run.block.inputs[p.number[n].operand] + run.first;
+        const T* const* row = run.block.inputs[p.number[n].operand] + run.first + first;
         const std::int64_t offset = p.number[n].offset;
-        for (int r = 0; r < run.rows; ++r) slot[r] = row[r][offset];
-        for (int r = run.rows; r < fold_rows; ++r) slot[r] = T(0);
+        for (int r = 0; r < rows; ++r) slot[r] = row[r][offset];
+        for (int r = rows; r < fold_rows; ++r) slot[r] = T(0);
     }
     for (int n = 0; n < p.products; ++n, slot += fold_rows) {
-        const T *a = run.slots + std::int64_t(p.product[n].a) * fold_rows, *b = run.slots + std::int64_t(p.product[n].b) * fold_rows;
+        const T *a = slots + std::int64_t(p.product[n].a) * fold_rows, *b = slots + std::int64_t(p.product[n].b) * fold_rows;
         for (int r = 0; r < fold_rows; ++r) slot[r] = a[r] * b[r];
     }
     for (std::int64_t i = 0; i < std::int64_t(p.outputs) * fold_rows; ++i) run.sums[i] = T(0);
@@ -96,10 +104,10 @@ CLEBSCH_INLINE void fold_class(T* matrix, const int* target, int targets, const 
 }
 
 template <class T>
-void fold_matrix(const Run<T>& run, const FoldMatrix& matrix) {
+void fold_matrix(const Run<T>& run, const FoldMatrix& matrix, T* at, const T* slots) {
     const FoldView<T>& p = run.program;
     const int* target = p.targets + matrix.first_zero;
-    for (int n = 0; n < matrix.zeros; ++n) store_rows(run.matrix + target[n] * fold_rows, RowVector<T>{});
+    for (int n = 0; n < matrix.zeros; ++n) store_rows(at + target[n] * fold_rows, RowVector<T>{});
     target = p.targets + matrix.first_target;
     const T* coefficient = p.coefficients + matrix.first_term;
     const int* source = p.sources + matrix.first_term;
@@ -107,24 +115,31 @@ void fold_matrix(const Run<T>& run, const FoldMatrix& matrix) {
         const FoldClass& kind = p.classes[matrix.first_class + c];
         switch (kind.terms) {
             case 1:
-                fold_class<T, 1>(run.matrix, target, kind.targets, coefficient, source, 1, run.slots);
+                fold_class<T, 1>(at, target, kind.targets, coefficient, source, 1, slots);
                 break;
             case 2:
-                fold_class<T, 2>(run.matrix, target, kind.targets, coefficient, source, 2, run.slots);
+                fold_class<T, 2>(at, target, kind.targets, coefficient, source, 2, slots);
                 break;
             case 3:
-                fold_class<T, 3>(run.matrix, target, kind.targets, coefficient, source, 3, run.slots);
+                fold_class<T, 3>(at, target, kind.targets, coefficient, source, 3, slots);
                 break;
             case 4:
-                fold_class<T, 4>(run.matrix, target, kind.targets, coefficient, source, 4, run.slots);
+                fold_class<T, 4>(at, target, kind.targets, coefficient, source, 4, slots);
                 break;
             default:
-                fold_class<T, 0>(run.matrix, target, kind.targets, coefficient, source, kind.terms, run.slots);
+                fold_class<T, 0>(at, target, kind.targets, coefficient, source, kind.terms, slots);
         }
         target += kind.targets;
         coefficient += kind.terms * kind.targets;
         source += kind.terms * kind.targets;
     }
+}
+
+template <class T>
+void fold_matrix(const Run<T>& run, const FoldStep& step) {
+    const FoldMatrix& matrix = run.program.matrix[step.index];
+    T* at = run.matrix + std::int64_t(step.place) * run.program.rows;
+    for (int first = 0; first < run.rows; first += fold_rows) fold_matrix(run, matrix, at + matrix.size * first, slots_of(run, first));
 }
 
 /// A vector of channels of sum over terms of factor * row, added to `out` where `add` says so.
@@ -198,6 +213,41 @@ void run_multiply(const Run<T>& run, const FoldMultiply& step) {
         }
         multiply(task);
     }
+}
+
+template <class T>
+void run_sums(const Run<T>& run, const FoldSums& step) {
+    Sum<T> sums[most_sums];
+    for (int n = 0; n < step.multiplies; ++n) {
+        const FoldMultiply& from = run.program.multiply[step.multiply[n]];
+        const FoldMatrix& matrix = run.program.matrix[from.matrix];
+        const FoldSink& sink = from.sink[0];
+        Sum<T>& to = sums[n];
+        const RowsIn<T> in = run.in(from.in);
+        const RowsOut<T> out = run.out(sink.out);
+        to = {.in = in.row,
+              .weight = nullptr,
+              .out = out.row,
+              .run_end = run.run_end(sink.out.operand),
+              .matrix = run.matrix + std::int64_t(from.place) * run.program.rows,
+              .half = std::int64_t(matrix.size) * fold_rows,
+              .in_offset = in.offset,
+              .weight_offset = 0,
+              .out_offset = out.offset,
+              .channels = from.channels,
+              .rows = run.rows,
+              .inputs = matrix.inputs,
+              .outputs = matrix.outputs,
+              .diagonal = matrix.diagonal,
+              .overwrite = sink.overwrite,
+              .stream = nullptr};
+        if (sink.factor.weights == 0) continue;
+        const RowsIn<T> weight = run.in(sink.factor.weight[0]);
+        to.weight = weight.row;
+        to.weight_offset = weight.offset;
+        to.stream = weight.stream;
+    }
+    multiply_sums(sums, step.multiplies);
 }
 
 /// D as [position][row], then its terms into the sums.
@@ -278,7 +328,7 @@ template <class T>
 void find_runs(const Run<T>& run) {
     for (int n = 0; n < run.program.run_operands; ++n) {
         T* const* row = run.block.outputs[run.program.run_operand[n]] + run.first;
-        int* end = run.run_ends + n * fold_rows;
+        int* end = run.run_ends + n * sum_rows;
         end[run.rows - 1] = run.rows;
         for (int r = run.rows - 1; r-- > 0;) end[r] = row[r] == row[r + 1] ? end[r + 1] : r + 1;
     }
@@ -295,8 +345,9 @@ void find_streams(const Run<T>& run) {
         const auto address = [&](int r) { return reinterpret_cast<std::uintptr_t>(row[r]); };
         const std::uintptr_t stride = (address(run.rows - 1) - address(0)) / unsigned(run.rows - 1);
         if (stride == 0 || stride > std::uintptr_t{1} << 20) continue;  // row does not follow row here
-        const std::uintptr_t next = run.first + fold_rows < block.rows ? address(fold_rows) : address(0) + fold_rows * stride;
-        run.streams[o] = {reinterpret_cast<const char*>(next), reinterpret_cast<const char*>(next + fold_rows * stride)};
+        const int step = run.program.rows;
+        const std::uintptr_t next = run.first + step < block.rows ? address(step) : address(0) + unsigned(step) * stride;
+        run.streams[o] = {reinterpret_cast<const char*>(next), reinterpret_cast<const char*>(next + unsigned(step) * stride)};
     }
 }
 
@@ -313,11 +364,11 @@ void run_any(const FoldView<T>& program, const Block<T>& block) {
     run.blend_rows = reinterpret_cast<const T**>(scratch + program.pointers_at);
     run.run_ends = reinterpret_cast<int*>(scratch + program.runs_at);
     run.streams = reinterpret_cast<Stream*>(scratch + program.streams_at);
-    for (run.first = 0; run.first < block.rows; run.first += fold_rows) {
-        run.rows = block.rows - run.first < fold_rows ? block.rows - run.first : fold_rows;
+    for (run.first = 0; run.first < block.rows; run.first += program.rows) {
+        run.rows = block.rows - run.first < program.rows ? block.rows - run.first : program.rows;
         find_runs(run);
         find_streams(run);
-        gather(run);
+        for (int first = 0; first < run.rows; first += fold_rows) gather(run, first);
         for (int s = 0; s < program.steps; ++s) {
             const int index = program.step[s].index;
             switch (program.step[s].kind) {
@@ -325,10 +376,13 @@ void run_any(const FoldView<T>& program, const Block<T>& block) {
                     make_blend(run, program.blend[index], index);
                     break;
                 case FoldStepKind::matrix:
-                    fold_matrix(run, program.matrix[index]);
+                    fold_matrix(run, program.step[s]);
                     break;
                 case FoldStepKind::multiply:
                     run_multiply(run, program.multiply[index]);
+                    break;
+                case FoldStepKind::sums:
+                    run_sums(run, program.sums[index]);
                     break;
                 case FoldStepKind::reduce:
                     run_reduce(run, program.reduce[index]);

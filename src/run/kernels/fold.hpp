@@ -15,6 +15,7 @@
 namespace clebsch {
 
 inline constexpr int fold_rows = 16;    ///< rows handled at a time; a multiple of every vector's lanes
+inline constexpr int sum_rows = 32;     ///< of long programs of sums; a second half of slots and matrices follows the first
 inline constexpr int fold_weights = 3;  ///< most weights (one component, channels) of one term
 
 /// Where channels of an operand's row begin; component c follows at c * channels. Operands beyond the polynomial's are blends.
@@ -49,13 +50,14 @@ struct FoldClass {
     int terms = 0, targets = 0;
 };
 
-/// A matrix to fold: entry (k, i) is at target i * outputs + k. Targets no class names are zero.
+/// A matrix to fold: entry (k, i) is at target i * outputs + k, a number for every row. Targets no class names are zero.
 struct FoldMatrix {
     int outputs = 0, inputs = 0;
     bool diagonal = false;  ///< a multiple of the identity: one target
     int classes = 0;
     int first_class = 0, first_target = 0, first_term = 0;
     int zeros = 0, first_zero = 0;  ///< targets without a term
+    int size = 0;                   ///< numbers per row
 };
 
 struct FoldSink {
@@ -67,12 +69,21 @@ struct FoldSink {
 };
 
 struct FoldMultiply {
-    int matrix = 0;  ///< must be the one folded last
+    int matrix = 0;
+    int place = 0;  ///< in FoldSums: of the matrix
     std::int64_t channels = 0;
     FoldRows in;
     int sinks = 0;
     const FoldSink* sink = nullptr;
 };
+
+/// Multiplications of the same rows whose products, with at most one weight and a scale of 1, are only added to rows. They take turns
+/// after every few channels, so that those of the rows they share stay in the first cache.
+struct FoldSums {
+    int multiplies = 0;
+    const int* multiply = nullptr;
+};
+inline constexpr int most_sums = 16;  ///< multiplications of one FoldSums
 
 /// D[k,i], then sums[target] += coefficient * D[source] * slot for every term. Positions of D are chosen by reduce_position.
 struct FoldReduce {
@@ -85,10 +96,11 @@ struct FoldReduce {
     int first_class = 0, first_target = 0, first_term = 0;
 };
 
-enum class FoldStepKind : std::uint8_t { blend, matrix, multiply, reduce };
+enum class FoldStepKind : std::uint8_t { blend, matrix, multiply, sums, reduce };
 struct FoldStep {
     FoldStepKind kind = FoldStepKind::blend;
     int index = 0;
+    int place = 0;  ///< of a matrix, in numbers per row
 };
 
 /// One number of a channel-free row.
@@ -117,8 +129,10 @@ struct FoldView {
     const FoldMatrix* matrix = nullptr;
     const FoldMultiply* multiply = nullptr;
     const FoldReduce* reduce = nullptr;
+    const FoldSums* sums = nullptr;
     int steps = 0;
     const FoldStep* step = nullptr;
+    int rows = fold_rows;  ///< handled at a time: fold_rows, or sum_rows if there is nothing but sums
 
     const FoldClass* classes = nullptr;
     const int* targets = nullptr;

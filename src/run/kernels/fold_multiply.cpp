@@ -9,7 +9,7 @@ namespace {
 constexpr int tile_width(int outputs) { return outputs == 1 ? 4 : 2; }
 
 enum class Mode {
-    pair,  ///< a sink with one weight and a dot product without: what gradients of a path need
+    pair,  ///< a sink with one weight and a dot product without, scales of 1: what gradients of a path need
     sinks,
 };
 
@@ -113,7 +113,6 @@ void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, s
         out.offset += c + k0 * channels;
         dots.offset += c;
         const bool store_dot = dot.overwrite && k0 == 0, store_out = plain.overwrite;
-        const Vector<T> dot_scale = broadcast(dot.factor.scale), scale = broadcast(plain.factor.scale);
         for (unsigned r = 0; r < rows; ++r) {
             Vector<T> z[Outputs][Width]{}, d[Width]{};
             add_product<T, Outputs, Width, Part, Diagonal>(z, tile, matrix + r, column, inputs, in.at(r), channels);
@@ -126,16 +125,16 @@ void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, s
             if (store_dot) {
                 dots.stream->advance(Width * vector_bytes);
 #pragma GCC unroll 8
-                for (int t = 0; t < Width; ++t) tile.put(sum, t, dot_scale * d[t]);
+                for (int t = 0; t < Width; ++t) tile.put(sum, t, d[t]);
             } else {
 #pragma GCC unroll 8
-                for (int t = 0; t < Width; ++t) tile.put(sum, t, tile.get(sum, t) + dot_scale * d[t]);
+                for (int t = 0; t < Width; ++t) tile.put(sum, t, tile.get(sum, t) + d[t]);
             }
             const T* w = factor.at(r);
             factor.stream->advance(Width * vector_bytes);
             Vector<T> f[Width];
 #pragma GCC unroll 8
-            for (int t = 0; t < Width; ++t) f[t] = scale * tile.get(w, t);
+            for (int t = 0; t < Width; ++t) f[t] = tile.get(w, t);
             T* o = out.at(r);
             if (store_out) {
                 out.stream->advance(Outputs * Width * vector_bytes);
@@ -179,12 +178,9 @@ void multiply_all(const Multiply<T>& task) {
 template <class T>
 void multiply_any(const Multiply<T>& task) {
     const auto is_pair = [](const Sink<T>& a, const Sink<T>& b) {
-        return !a.dot && b.dot && a.factor.weights == 1 && b.factor.weights == 0;
+        return !a.dot && b.dot && a.factor.weights == 1 && b.factor.weights == 0 && a.factor.scale == T(1) && b.factor.scale == T(1);
     };
-    const Sink<T>& sink = task.sink[0];
-    if (task.sinks == 1 && !sink.dot && (sink.factor.weights == 1 || (sink.factor.weights == 0 && sink.factor.scale == T(1)))) {
-        multiply_sums(task);
-    } else if (task.sinks == 2 && (is_pair(task.sink[0], task.sink[1]) || is_pair(task.sink[1], task.sink[0]))) {
+    if (task.sinks == 2 && (is_pair(task.sink[0], task.sink[1]) || is_pair(task.sink[1], task.sink[0]))) {
         if (task.diagonal) multiply_all<T, Mode::pair, true>(task);
         else multiply_all<T, Mode::pair, false>(task);
     } else {

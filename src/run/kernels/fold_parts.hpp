@@ -64,9 +64,24 @@ struct Multiply {
 };
 void multiply(const Multiply<float>& task);
 void multiply(const Multiply<double>& task);
-/// The same where one plain sink with at most one weight takes z (without weight: with a scale of 1).
-void multiply_sums(const Multiply<float>& task);
-void multiply_sums(const Multiply<double>& task);
+
+/// A multiplication whose one plain sink, with at most one weight and a scale of 1, takes z.
+template <class T>
+struct Sum {
+    const T* const* in;      ///< [rows]
+    const T* const* weight;  ///< [rows]; null: none
+    T* const* out;           ///< [rows]
+    const int* run_end;      ///< [rows]
+    const T* matrix;         ///< [half][inputs][outputs][fold_rows]
+    std::int64_t half;       ///< of the matrix
+    std::int64_t in_offset, weight_offset, out_offset, channels;
+    int rows, inputs, outputs;
+    bool diagonal, overwrite;
+    Stream* stream;  ///< of the weights; null: nothing to ask for
+};
+/// All of the same channels; every few channels in turn.
+void multiply_sums(const Sum<float>* sums, int count);
+void multiply_sums(const Sum<double>* sums, int count);
 
 /// Components of z that one pass computes, of `left`: few enough for registers, in sizes that irreps to l = 4 need.
 inline constexpr int most_outputs = vector_registers == 32 ? 7 : 5;

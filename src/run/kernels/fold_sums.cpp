@@ -9,19 +9,11 @@ namespace {
 /// Where the weight of a row enters: nowhere, in v, or in z.
 enum class Weighting { none, before, after };
 
+/// Some outputs of a sum.
 template <class T>
-struct SumTask {
-    const T* const* in;      ///< [rows]
-    const T* const* weight;  ///< [rows]
-    T* const* out;           ///< [rows]
-    const int* run_end;      ///< [rows]
-    const T* matrix;         ///< [inputs][column / fold_rows][fold_rows], from the first output of the chunk on
-    std::int64_t in_offset, weight_offset, out_offset, channels, column;
-    T scale;  ///< of every product
-    bool scaled;
-    int rows, inputs;
-    bool overwrite;
-    Stream* stream;  ///< of the weights; null: nothing to ask for
+struct SumTask : Sum<T> {
+    std::int64_t column;      ///< of the matrix
+    std::int64_t begin, end;  ///< channels
 };
 
 /// The same vector. Compilers load one again for every use that may lie in memory; loads are what short products have most of.
@@ -75,12 +67,9 @@ CLEBSCH_INLINE void add_row(Vector<T> (&sums)[Outputs][Width], Tile<T, Width, Pa
     const auto get_weight = [&] {
 #pragma GCC unroll 8
         for (int t = 0; t < Width; ++t) f[t] = tile.get(w, t);
-        if (task.scaled)
-#pragma GCC unroll 8
-            for (int t = 0; t < Width; ++t) f[t] *= broadcast(task.scale);
     };
     if constexpr (Diagonal) {
-        const Vector<T> mk = broadcast(*m * task.scale);
+        const Vector<T> mk = broadcast(*m);
 #pragma GCC unroll 8
         for (int t = 0; t < Width; ++t) {
             f[t] = mk;
@@ -122,15 +111,19 @@ template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Widt
             for (int k = 0; k < Outputs; ++k)
 #pragma GCC unroll 8
                 for (int t = 0; t < Width; ++t) sums[k][t] = tile.get(out + k * task.channels, t);
-        for (; r < end; ++r) {
-            const T* w = nullptr;
-            if constexpr (W != Weighting::none) {
-                w = task.weight[r] + task.weight_offset + c;
+        while (r < end) {
+            const T* m = task.matrix + (r & (fold_rows - 1)) + (r < fold_rows ? 0 : task.half);
+            const int stop = r < fold_rows && end > fold_rows ? fold_rows : end;
+            for (; r < stop; ++r, ++m) {
+                const T* w = nullptr;
+                if constexpr (W != Weighting::none) {
+                    w = task.weight[r] + task.weight_offset + c;
 #pragma GCC unroll 8
-                for (int b = 0; b < bytes; b += 64) __builtin_prefetch(ahead + b, 0, 2);
-                ahead += step;
+                    for (int b = 0; b < bytes; b += 64) __builtin_prefetch(ahead + b, 0, 2);
+                    ahead += step;
+                }
+                add_row<T, W, Diagonal, Outputs, Inputs, Width, Part>(sums, tile, m, task.in[r] + task.in_offset + c, w, task);
             }
-            add_row<T, W, Diagonal, Outputs, Inputs, Width, Part>(sums, tile, task.matrix + r, task.in[r] + task.in_offset + c, w, task);
         }
 #pragma GCC unroll 8
         for (int k = 0; k < Outputs; ++k)
@@ -145,17 +138,17 @@ constexpr int tile_width(int outputs) { return outputs == 1 ? 4 : 2; }
 template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Width>
 void sum_tiles(const SumTask<T>& task, std::int64_t& c) {
     constexpr int channels = Width * lanes_of<T>;
-    for (; c + channels <= task.channels; c += channels) sum_tile<T, W, Diagonal, Outputs, Inputs, Width, false>(task, {}, c);
+    for (; c + channels <= task.end; c += channels) sum_tile<T, W, Diagonal, Outputs, Inputs, Width, false>(task, {}, c);
 }
 
 template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs>
 void sum_chunk(const SumTask<T>& task) {
     constexpr int width = tile_width(Outputs);
-    std::int64_t c = 0;
+    std::int64_t c = task.begin;
     sum_tiles<T, W, Diagonal, Outputs, Inputs, width>(task, c);
     if constexpr (width > 2) sum_tiles<T, W, Diagonal, Outputs, 0, 2>(task, c);
     sum_tiles<T, W, Diagonal, Outputs, 0, 1>(task, c);
-    if (c < task.channels) sum_tile<T, W, Diagonal, Outputs, 0, 1, true>(task, {int(task.channels - c)}, c);
+    if (c < task.end) sum_tile<T, W, Diagonal, Outputs, 0, 1, true>(task, {int(task.end - c)}, c);
 }
 
 /// The numbers of components that irreps to l = 3 have are worth loops of known length where vectors are wide.
@@ -172,9 +165,9 @@ void sum_inputs(const SumTask<T>& task) {
 /// The weight enters where that costs less; where it makes no difference in z, which keeps the chain of additions to a sum short, if z and
 /// the sums fit into registers together.
 template <class T, int Outputs>
-void sum_outputs(const SumTask<T>& task, bool diagonal) {
-    if (diagonal && task.weight != nullptr) sum_chunk<T, Weighting::before, true, Outputs, 0>(task);
-    else if (diagonal) sum_chunk<T, Weighting::none, true, Outputs, 0>(task);
+void sum_outputs(const SumTask<T>& task) {
+    if (task.diagonal && task.weight != nullptr) sum_chunk<T, Weighting::before, true, Outputs, 0>(task);
+    else if (task.diagonal) sum_chunk<T, Weighting::none, true, Outputs, 0>(task);
     else if (task.weight == nullptr) sum_chunk<T, Weighting::none, false, Outputs, 0>(task);
     else if constexpr (Outputs > 3) sum_inputs<T, Weighting::before, Outputs>(task);
     else if (task.inputs == 1) sum_chunk<T, Weighting::before, false, Outputs, 1>(task);
@@ -182,45 +175,33 @@ void sum_outputs(const SumTask<T>& task, bool diagonal) {
 }
 
 template <class T>
-void multiply_sums_any(const Multiply<T>& from) {
-    const Sink<T>& sink = from.sink[0];
-    const bool weighted = sink.factor.weights == 1;
-    const RowsIn<T>& weight = sink.factor.weight[0];
-    SumTask<T> task;
-    task.in = from.in.row;
-    task.in_offset = from.in.offset;
-    task.weight = weighted ? weight.row : nullptr;
-    task.weight_offset = weighted ? weight.offset : 0;
-    task.stream = weighted ? weight.stream : nullptr;
-    task.out = sink.out.row;
-    task.out_offset = sink.out.offset;
-    task.run_end = sink.run_end;
-    task.matrix = from.matrix;
-    task.scale = sink.factor.scale;
-    task.scaled = task.scale != T(1);
-    task.channels = from.channels;
-    task.column = std::int64_t(from.outputs) * fold_rows;
-    task.rows = from.rows;
-    task.inputs = from.inputs;
-    task.overwrite = sink.overwrite;
-    for (int left = from.outputs; left > 0;) {
+void multiply_sum(const Sum<T>& sum, std::int64_t begin, std::int64_t end) {
+    SumTask<T> task{sum, std::int64_t(sum.outputs) * fold_rows, begin, end};
+    for (int left = sum.outputs; left > 0;) {
         const int outputs = next_outputs(left);
-        if (outputs == 1) sum_outputs<T, 1>(task, from.diagonal);
-        else if (outputs == 3) sum_outputs<T, 3>(task, from.diagonal);
-        else if (outputs == 4) sum_outputs<T, 4>(task, from.diagonal);
-        else if (outputs == 5) sum_outputs<T, 5>(task, from.diagonal);
-        else if constexpr (most_outputs == 7) sum_outputs<T, 7>(task, from.diagonal);
+        if (outputs == 1) sum_outputs<T, 1>(task);
+        else if (outputs == 3) sum_outputs<T, 3>(task);
+        else if (outputs == 4) sum_outputs<T, 4>(task);
+        else if (outputs == 5) sum_outputs<T, 5>(task);
+        else if constexpr (most_outputs == 7) sum_outputs<T, 7>(task);
         left -= outputs;
         task.stream = nullptr;  // the next rows' weights are asked for once
         task.out_offset += outputs * task.channels;
-        if (from.diagonal) task.in_offset += outputs * task.channels;
+        if (task.diagonal) task.in_offset += outputs * task.channels;
         else task.matrix += outputs * fold_rows;
     }
 }
 
+template <class T>
+void multiply_sums_any(const Sum<T>* sums, int count) {
+    const std::int64_t channels = sums[0].channels, turn = count > 1 ? 4 * lanes_of<T> : channels;  // the widest tile
+    for (std::int64_t c = 0; c < channels; c += turn)
+        for (int n = 0; n < count; ++n) multiply_sum(sums[n], c, c + turn < channels ? c + turn : channels);
+}
+
 }  // namespace
 
-void multiply_sums(const Multiply<float>& task) { multiply_sums_any(task); }
-void multiply_sums(const Multiply<double>& task) { multiply_sums_any(task); }
+void multiply_sums(const Sum<float>* sums, int count) { multiply_sums_any(sums, count); }
+void multiply_sums(const Sum<double>* sums, int count) { multiply_sums_any(sums, count); }
 
 }  // namespace clebsch::CLEBSCH_ISA
