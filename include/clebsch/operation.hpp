@@ -169,6 +169,7 @@ class Operation {
     explicit Operation(std::shared_ptr<const clebsch_operation> handle) : handle_(std::move(handle)) {}
     Operation derivative(Derive derive, const std::vector<std::string>& inputs) const {
         std::vector<const char*> names;
+        names.reserve(inputs.size());
         for (const std::string& input : inputs) names.push_back(detail::pass(input));
         return Operation(detail::created(clebsch_operation_destroy,
                                          [&](clebsch_operation** result) { return derive(handle(), names.data(), names.size(), result); }));

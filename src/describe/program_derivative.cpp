@@ -307,6 +307,7 @@ class ReverseDerivation : ProgramDerivation {
             emit(home, target);
         } else if (parts.size() > 1) {
             std::vector<ElementwiseTerm> terms;
+            terms.reserve(parts.size());
             for (const int part : parts) terms.push_back({1, {part}});
             const int sum = new_value(target, "_cotangent");
             add_elementwise_node(terms, sum);
@@ -340,6 +341,7 @@ class ReverseDerivation : ProgramDerivation {
     /// added in.
     void emit(const std::vector<std::size_t>& nodes, int complete = -1) {
         std::vector<const PolynomialNode*> members;
+        members.reserve(nodes.size());
         for (const std::size_t node : nodes) members.push_back(&waiting_[node]);
         PolynomialNode node = united(members);
         std::set<std::string> names;

@@ -219,6 +219,7 @@ std::vector<CoefficientEntry> aligned_entries(const Path& path, const Path& othe
 Path added(const std::vector<Path>& paths) {
     Path sum = paths.front();
     std::vector<Coefficients> aligned;
+    aligned.reserve(paths.size());
     for (const Path& path : paths) aligned.push_back(Coefficients::literal(sum.coefficients.shape(), aligned_entries(sum, path)));
     if (std::ranges::all_of(aligned, [&](const Coefficients& other) { return other == aligned.front(); })) {
         for (std::size_t i = 1; i < paths.size(); ++i) sum.scale += paths[i].scale;

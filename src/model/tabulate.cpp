@@ -155,6 +155,7 @@ class Rewrite {
             polynomial({make_operand({"low"}, {{1, 4, {}}}, Role::input), make_operand({"high"}, {{1, high, {}}}, Role::input),
                         make_operand({"powers"}, {{1, count, {}}}, Role::output)});
         std::vector<CoefficientEntry> entries;
+        entries.reserve(static_cast<std::size_t>(count));
         for (int k = 0; k < count; ++k) entries.push_back({{k % 4, k / 4, k}, 1.0});
         add_path(outer, {{0, 0, "", 0}, {1, 0, "", 1}, {2, 0, "", 2}}, Coefficients::literal({4, high, count}, std::move(entries)), 1.0,
                  {});

@@ -30,7 +30,7 @@ class PolynomialPlan {
  public:
     /// Validates the polynomial and chooses kernels. Throws Error: an invalid polynomial, a wrong number of dtypes, a compute type that is
     /// not float32 or float64, an instruction set that cannot run here, an unknown family.
-    explicit PolynomialPlan(Polynomial polynomial, PlanOptions options = {});
+    explicit PolynomialPlan(Polynomial polynomial, const PlanOptions& options = {});
     ~PolynomialPlan();
     PolynomialPlan(PolynomialPlan&&) noexcept;
     PolynomialPlan& operator=(PolynomialPlan&&) noexcept;

@@ -136,7 +136,8 @@ void TiledPlan::explain_values() {
 
 void TiledPlan::run(const Call& call, const Workspace& workspace, const ParallelFor& parallel_for, const std::byte* prepared) const {
     // Tables, then the regions of intermediates, then what the running step has for itself.
-    auto* const begin = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(workspace.data), 64));
+    const auto address = reinterpret_cast<std::uintptr_t>(workspace.data);
+    std::byte* const begin = static_cast<std::byte*>(workspace.data) + (round_up(address, 64) - address);
     auto* const values = reinterpret_cast<Buffer*>(begin);
     auto* const regions = reinterpret_cast<std::size_t*>(begin + round_up(program_.values.size() * sizeof(Buffer), 64));
     std::byte* const intermediates = begin + table_bytes();

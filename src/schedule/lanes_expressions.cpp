@@ -162,6 +162,7 @@ void LanesExpressions::add(const Program& program, const Node& node) {
             numbers.push_back(&of_value(program, arguments[at(path.factors[f].operand)]));
         each_combination(path, [&](const std::vector<std::int64_t>& letters) {
             std::vector<std::int64_t> channels;
+            channels.reserve(groups.size());
             for (const auto& group : groups) channels.push_back(channel_of(group, path, letters));
             for (const CoefficientEntry& entry : entries) {
                 const auto place = [&](std::size_t f) {

@@ -188,6 +188,7 @@ class Divider {
         std::map<std::size_t, std::vector<int>> sets;
         for (std::size_t i = 0; i < paths.size(); ++i) sets[root(i)].push_back(paths[i]);
         std::vector<std::vector<int>> result;
+        result.reserve(sets.size());
         for (auto& [key, set] : sets) result.push_back(std::move(set));
         return result;
     }

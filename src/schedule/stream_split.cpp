@@ -29,6 +29,7 @@ std::vector<Paths> components(const Polynomial& polynomial) {
     std::map<std::size_t, Paths> sets;
     for (std::size_t p = 0; p < parent.size(); ++p) sets[root(p)].push_back(static_cast<int>(p));
     std::vector<Paths> list;
+    list.reserve(sets.size());
     for (auto& [key, paths] : sets) list.push_back(std::move(paths));
     return list;
 }

@@ -185,7 +185,7 @@ void ProgramPlan::record(const Call& call, Workspace workspace, Stream stream) c
             nodes.insert(nodes.end(), ends[other].begin(), ends[other].end());
         }
         std::ranges::sort(nodes);
-        nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+        nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
         data.device->record_after(nodes.empty() ? before : nodes, stream);
         step.launch(on);
         ends.push_back(data.device->latest_recorded(stream));
@@ -195,7 +195,7 @@ void ProgramPlan::record(const Call& call, Workspace workspace, Stream stream) c
     for (std::size_t s = 0; s < last.size(); ++s)
         if (last[s]) nodes.insert(nodes.end(), ends[s].begin(), ends[s].end());
     std::ranges::sort(nodes);
-    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
     data.device->record_after(nodes.empty() ? before : nodes, stream);
 }
 

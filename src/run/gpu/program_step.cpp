@@ -412,7 +412,7 @@ std::unique_ptr<ProgramStep> make_chain_step(const ProgramStepRequest& request, 
         steps += "    " + names(program, own) + (step.width == 0 ? ": polynomial\n" : ": " + std::to_string(step.width) + " places\n");
     }
     std::ranges::sort(reads);
-    reads.erase(std::ranges::unique(reads).begin(), reads.end());
+    reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
     // What stays within a tape has no memory.
     std::vector<bool> written(program.values.size(), false);
     for (const GpuProgramStep& step : links)
