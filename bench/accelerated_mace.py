@@ -18,8 +18,8 @@ from mace.modules import ScaleShiftMACE, interaction_classes
 from silicon import CUTOFF, edges, silicon
 
 
-def batch() -> dict[str, torch.Tensor]:
-    positions, cell = silicon()
+def batch(cells: int = 2) -> dict[str, torch.Tensor]:
+    positions, cell = silicon(cells)
     sender, receiver, shift = edges(positions, cell)
     floats = {
         "positions": positions,

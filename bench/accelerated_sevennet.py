@@ -6,6 +6,8 @@ stress, and a training step on them. In SevenNet's environment:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import sevenn._const
 import torch
@@ -31,8 +33,8 @@ def batch(cells: int = 2) -> dict[str, torch.Tensor]:
     }
 
 
-def model(features: tuple[int, ...] = (128, 64, 32), layers: int = 5) -> torch.nn.Module:
-    """By default of the published size of SevenNet-0."""
+def model(features: tuple[int, ...] = (128, 64, 32), layers: int = 5, **options: Any) -> torch.nn.Module:
+    """By default of the published size of SevenNet-0. `options`: of SevenNet's configuration."""
     hidden = "+".join(f"{mul}x{l}e" for l, mul in enumerate(features))  # noqa: E741 - the degree
     torch.manual_seed(0)
     return build_E3_equivariant_model(
@@ -53,6 +55,7 @@ def model(features: tuple[int, ...] = (128, 64, 32), layers: int = 5) -> torch.n
             "_number_of_species": 2,
             "_type_map": {14: 0, 32: 1},
         }
+        | options
     )
 
 

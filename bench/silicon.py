@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 CUTOFF, LATTICE = 5.0, 5.43
@@ -18,9 +20,14 @@ def silicon(cells: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def edges(positions: np.ndarray, cell: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sender, receiver (ascending) and the sender's cell shift (edges, 3) of all pairs within the cutoff (at most a cell)."""
-    shifts = np.array([[i, j, k] for i in (-1, 0, 1) for j in (-1, 0, 1) for k in (-1, 0, 1)])
-    images = positions[None, None] + (shifts @ cell)[:, None, None]  # (shift, 1, sender, 3)
-    distances = np.linalg.norm(images - positions[None, :, None], axis=-1)
-    where, receiver, sender = np.nonzero((distances < CUTOFF) & (distances > 1e-6))
+    lowest, highest = positions.min(0) - CUTOFF, positions.max(0) + CUTOFF
+    found = []
+    for shift in itertools.product((-1, 0, 1), repeat=3):
+        images = positions + np.array(shift) @ cell
+        near = np.flatnonzero(((images > lowest) & (images < highest)).all(1))
+        distances = np.linalg.norm(images[near] - positions[:, None], axis=-1)  # (receiver, sender)
+        receiver, place = np.nonzero((distances < CUTOFF) & (distances > 1e-6))
+        found.append((near[place], receiver, np.broadcast_to(shift, (len(place), 3))))
+    sender, receiver, shifts = (np.concatenate(parts) for parts in zip(*found, strict=True))
     order = np.argsort(receiver, kind="stable")
-    return sender[order], receiver[order], shifts[where[order]]
+    return sender[order], receiver[order], shifts[order]

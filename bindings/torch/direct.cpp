@@ -35,17 +35,9 @@ struct Direct {
     }
 
     static std::int32_t number_of(int kind) {
-        const Functions& torch = functions();
-        switch (kind) {
-            case CLEBSCH_FLOAT64:
-                return torch.float64();
-            case CLEBSCH_BFLOAT16:
-                return torch.bfloat16();
-            case CLEBSCH_FLOAT16:
-                return torch.float16();
-            default:
-                return torch.float32();
-        }
+        for (const Dtype& dtype : dtypes())
+            if (dtype.kind == kind) return dtype.number;
+        throw std::runtime_error("clebsch::run: no such dtype");
     }
 
     bool here(const View& view) const {

@@ -100,11 +100,8 @@ Known& known(std::string_view text) {
 }
 
 int dtype_of(const View& view, const std::string& name) {
-    const Functions& torch = functions();
-    if (view.dtype == torch.float32()) return CLEBSCH_FLOAT32;
-    if (view.dtype == torch.float64()) return CLEBSCH_FLOAT64;
-    if (view.dtype == torch.bfloat16()) return CLEBSCH_BFLOAT16;
-    if (view.dtype == torch.float16()) return CLEBSCH_FLOAT16;
+    for (const Dtype& dtype : dtypes())
+        if (dtype.number == view.dtype) return dtype.kind;
     throw std::runtime_error(name + ": expected float32, float64, bfloat16 or float16, got another dtype");
 }
 

@@ -3,6 +3,7 @@
 // operation says about its arrays.
 #include <clebsch/clebsch.h>
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +47,20 @@ class Owned {
 /// Handles as what passes between PyTorch and a kernel.
 inline void* as_handle(Value value) { return std::bit_cast<void*>(value); }
 inline Value as_value(void* handle) { return std::bit_cast<Value>(handle); }
+
+/// PyTorch's number of a dtype of the C interface.
+struct Dtype {
+    int kind;
+    std::int32_t number;
+};
+
+inline std::array<Dtype, 4> dtypes() {
+    const Functions& torch = functions();
+    return {{{CLEBSCH_FLOAT32, torch.float32()},
+             {CLEBSCH_FLOAT64, torch.float64()},
+             {CLEBSCH_BFLOAT16, torch.bfloat16()},
+             {CLEBSCH_FLOAT16, torch.float16()}}};
+}
 
 struct Placement {
     std::int32_t device_type = 0, device_index = 0;

@@ -17,15 +17,16 @@ DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu)]
 
 @pytest.fixture(autouse=True)
 def _defaults(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tensors of a test are float64 and lie on its device, the processor unless it says otherwise."""
-    torch.set_default_dtype(torch.float64)
-    if getattr(request, "param", "cpu") != "cpu":
-        torch.set_default_device(request.param)
+    """Tensors of a test lie on its device, the processor unless it says otherwise."""
+    device = getattr(request, "param", "cpu")
+    if device != "cpu":
+        torch.set_default_device(device)
     torch.manual_seed(0)
     e3nn.set_optimization_defaults(jit_mode="eager")
     yield
     torch.compiler.reset()
-    torch.set_default_device(None)
+    if device != "cpu":  # PyTorch 2.4 knows no default device any more after None
+        torch.set_default_device(None)
 
 
 everywhere = pytest.mark.parametrize("_defaults", DEVICES, indirect=True)

@@ -13,14 +13,14 @@ import pytest
 import torch
 from e3nn import nn, o3
 
+DEFAULT_DTYPE = torch.float64
+
 
 @pytest.fixture(autouse=True)
 def _eager() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
     torch.manual_seed(0)
     e3nn.set_optimization_defaults(jit_mode="eager")
     yield
-    torch.set_default_dtype(torch.float32)
     torch.compiler.reset()
 
 

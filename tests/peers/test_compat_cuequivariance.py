@@ -19,12 +19,12 @@ import torch
 from clebsch.compat import cuequivariance_torch as ours
 
 LAYOUTS = {"mul_ir": cue.mul_ir, "ir_mul": cue.ir_mul}
+DEFAULT_DTYPE = torch.float64
 IN, EDGE, OUT = "4x0e+3x1o", "0e+1o+2e", "0e+1o"
 
 
 @pytest.fixture(autouse=True)
-def _double() -> Any:
-    torch.set_default_dtype(torch.float64)
+def _quiet() -> Any:
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it has no CUDA kernels here

@@ -7,7 +7,7 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,13 @@ from e3nn import o3 as their_o3
 
 their_nn = e3nn.nn
 SEEDS = range(8)
+DEFAULT_DTYPE = torch.float64
 
 
 @pytest.fixture(autouse=True)
-def _double() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
+def _eager() -> None:
     torch.manual_seed(0)
     e3nn.set_optimization_defaults(jit_mode="eager")
-    yield
-    torch.set_default_dtype(torch.float32)
 
 
 def some_irreps(random: random.Random, blocks: int = 3, lmax: int = 2, mul: int = 3) -> str:

@@ -15,10 +15,11 @@ import torch
 from clebsch.compat import openequivariance as oeq
 from e3nn import o3
 
+DEFAULT_DTYPE = torch.float64
+
 
 @pytest.fixture(autouse=True)
-def _double() -> None:
-    torch.set_default_dtype(torch.float64)
+def _seed() -> None:
     torch.manual_seed(0)
 
 

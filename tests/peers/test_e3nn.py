@@ -28,10 +28,12 @@ SIGNS = "e3nn-0.5"
 FUNCTIONS = {"silu": torch.nn.functional.silu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu": torch.relu, "none": None}
 
 
+DEFAULT_DTYPE = torch.float64  # in which e3nn keeps couplings
+
+
 @pytest.fixture(autouse=True)
-def _double() -> None:
-    """e3nn keeps couplings in the default dtype of the moment; compiling modules would take most of the time."""
-    torch.set_default_dtype(torch.float64)
+def _eager() -> None:
+    """Compiling modules would take most of the time."""
     e3nn.set_optimization_defaults(jit_mode="eager")
 
 

@@ -16,7 +16,7 @@ import torch  # noqa: E402
 from comparison import ALWAYS_WEIGHTED, MODES, Pair, channel_mode_pair, compare, convolution_pair, of_product  # noqa: E402
 from e3nn import nn, o3  # noqa: E402
 
-torch.set_default_dtype(torch.float64)
+DEFAULT_DTYPE = torch.float64
 e3nn.set_optimization_defaults(jit_script_fx=False)
 SIGNS = "e3nn-0.4"
 assert e3nn.__version__.startswith("0.4."), f"needs e3nn 0.4, got {e3nn.__version__}"

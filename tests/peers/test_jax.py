@@ -1,13 +1,9 @@
-"""clebsch.jax: values beside NumPy plans and e3nn-jax, derivatives to third order, batches, devices, padding, what is refused.
+"""clebsch.jax: values beside NumPy plans and e3nn-jax, derivatives to third order, batches, padding, what is refused.
 
 On a machine whose default backend is a GPU the same tests run there, except those that say what the CPU alone has.
 """
 
 from __future__ import annotations
-
-import os
-
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
 
 import copy
 import functools
@@ -24,57 +20,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from clebsch._derivatives import described
-from clebsch.jax._primitive import spoiled_unless_sorted
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
 from jax.test_util import check_grads
+from jax_graph import Graph, _double, near, normal  # noqa: F401 - a fixture
 
 ROOT = Path(__file__).resolve().parents[2]
 ON_GPU = jax.default_backend() != "cpu"
 TOLERANCES = {"float64": 1e-12, "float32": 3e-5, "bfloat16": 3e-2, "float16": 4e-3}
-
-
-@pytest.fixture(autouse=True)
-def _double() -> None:
-    jax.config.update("jax_enable_x64", True)
-
-
-def normal(seed: int, *shape: int) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-def near(found: Any, expected: Any, tolerance: float = 1e-12) -> None:
-    found, expected = np.asarray(found, dtype=np.float64), np.asarray(expected, dtype=np.float64)
-    assert found.shape == expected.shape
-    size = np.abs(expected).max(initial=0.0)
-    assert size > 0, "nothing to compare"
-    assert np.abs(found - expected).max() <= tolerance * size
-
-
-class Graph:
-    """A convolution and its arrays on a random graph; node 3 has no edges."""
-
-    def __init__(self, nodes: int = 9, edges: int = 40, **options: Any) -> None:
-        rng = np.random.default_rng(5)
-        self.convolution = cj.Convolution("4x0e+3x1o+2x2e", "0e+1o+2e", "0e+1o+2e", **options)
-        self.nodes, self.edges = nodes, edges
-        self.x, self.y = normal(1, nodes, self.convolution.irreps_in.dim), normal(2, edges, 9)
-        self.weights = normal(3, *(() if options.get("weights") == "shared" else (edges,)), self.convolution.weight_numel)
-        self.sender = rng.integers(0, nodes, edges).astype(np.int32)
-        receiver = rng.integers(0, nodes, edges)
-        self.receiver = np.sort(np.where(receiver == 3, 4, receiver)).astype(np.int32)
-
-    @property
-    def floats(self) -> tuple[np.ndarray, ...]:
-        return self.x, self.y, self.weights
-
-    def __call__(self, x: Any, y: Any, weights: Any) -> Any:
-        return self.convolution(x, y, weights, self.sender, self.receiver)
-
-    def numpy(self, **changed: np.ndarray) -> np.ndarray:
-        arrays = {"x": self.x, "y": self.y, "weights": self.weights, "sender": self.sender, "receiver": self.receiver, **changed}
-        return self.convolution.description(**arrays)
 
 
 # Operations with the rows of their spaces
@@ -194,7 +145,7 @@ def test_gradient_of_some_inputs_reads_no_others() -> None:
     assert "-> x_tangent_gradient>" in text
 
 
-# Batches and devices
+# Batches
 # -----------------------------------------------------------------------------------------------------------------------------
 
 
@@ -217,74 +168,6 @@ def test_vmap_over_shared_weights() -> None:
         near(found[:, i], product(x, y, weights[i]))
     per_row = jax.vmap(jax.grad(lambda w, x, y: product(x, y, w).sum()), in_axes=(None, 0, 0))(weights[0], x, y)
     near(per_row.sum(0), jax.grad(lambda w: product(x, y, w).sum())(weights[0]))
-
-
-def host_mesh() -> Mesh:
-    return Mesh(np.array(jax.devices("cpu")), ("devices",))
-
-
-@pytest.mark.parametrize("check", [True, False])
-def test_edges_divided_over_devices(check: bool) -> None:
-    graph, mesh = Graph(9, 80), host_mesh()
-    divided = P("devices")
-    specs = (P(), divided, divided, divided, divided)
-
-    @jax.jit
-    @functools.partial(jax.shard_map, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=check)
-    def convolution(x: Any, y: Any, weights: Any, sender: Any, receiver: Any) -> Any:
-        return jax.lax.psum(graph.convolution(x, y, weights, sender, receiver), "devices")
-
-    indices = graph.sender, graph.receiver
-    near(convolution(*graph.floats, *indices), graph.numpy())
-    if check:
-        found = jax.grad(lambda *arrays: (convolution(*arrays, *indices) ** 2).sum(), argnums=(0, 1, 2))(*graph.floats)
-        with jax.default_device(jax.devices("cpu")[0]):
-            expected = jax.grad(lambda *arrays: (graph(*arrays) ** 2).sum(), argnums=(0, 1, 2))(*graph.floats)
-        for ours, theirs in zip(found, expected, strict=True):
-            near(ours, theirs)
-
-
-def test_nodes_divided_over_devices() -> None:
-    """Every device has 2 nodes and the edges that end there, padded to the longest list; features come from all devices."""
-    graph, mesh, nodes = Graph(16, 90), host_mesh(), 2
-    owner = graph.receiver // nodes
-    longest = np.bincount(owner, minlength=8).max()
-    place = np.full((8, longest), -1)
-    for device in range(8):
-        mine = np.flatnonzero(owner == device)
-        place[device, : len(mine)] = mine
-    inside = place >= 0
-    y, weights = graph.y[place].reshape(-1, 9), graph.weights[place].reshape(8 * longest, -1)
-    sender = np.where(inside, graph.sender[place], -1).reshape(-1)
-    receiver = np.where(inside, graph.receiver[place] % nodes, nodes).reshape(-1)  # in the device's own count; padding is no node
-    operation = cj.Operation(
-        graph.convolution.description.text.replace("index receiver: edge -> node sorted", "index receiver: edge -> own sorted")
-    )
-    divided = P("devices")
-
-    @functools.partial(jax.shard_map, mesh=mesh, in_specs=(divided,) * 5, out_specs=divided)
-    def convolution(x: Any, y: Any, weights: Any, sender: Any, receiver: Any) -> Any:
-        everywhere = jax.lax.all_gather(x, "devices", tiled=True)
-        return operation(rows={"own": nodes}, x=everywhere, y=y, weights=weights, sender=sender, receiver=receiver)
-
-    near(jax.jit(convolution)(graph.x, y, weights, sender, receiver), graph.numpy())
-    found = jax.jit(jax.grad(lambda x: (convolution(x, y, weights, sender, receiver) ** 2).sum()))(graph.x)
-    with jax.default_device(jax.devices("cpu")[0]):
-        near(found, jax.grad(lambda x: (graph(x, graph.y, graph.weights) ** 2).sum())(graph.x))
-
-
-@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="meshes with explicit axes are newer")
-def test_arrays_divided_by_type() -> None:
-    graph = Graph(16, 80)
-    mesh = jax.make_mesh((8,), ("devices",), axis_types=(jax.sharding.AxisType.Explicit,), devices=jax.devices("cpu"))
-    with jax.set_mesh(mesh):
-        arrays = [
-            jax.device_put(array, NamedSharding(mesh, P("devices"))) for array in (*graph.floats, graph.sender, graph.receiver)
-        ]
-        near(jax.jit(graph.convolution)(*arrays), graph.numpy())
-        gradient = jax.jit(jax.grad(lambda *all_arrays: (graph.convolution(*all_arrays) ** 2).sum(), argnums=1))(*arrays)
-    with jax.default_device(jax.devices("cpu")[0]):
-        near(gradient, jax.grad(lambda y: (graph(graph.x, y, graph.weights) ** 2).sum())(graph.y))
 
 
 # Padding, donation, compiling, memory, time
@@ -403,63 +286,6 @@ def test_functions_are_values() -> None:
         assert other == graph.convolution
         assert hash(other) == hash(graph.convolution)
         near(other(*graph.floats, graph.sender, graph.receiver), graph.numpy())
-
-
-# Sums in a fixed order
-# -----------------------------------------------------------------------------------------------------------------------------
-
-
-def test_the_choice_of_an_order_goes_to_every_derivative() -> None:
-    graph, other = Graph(deterministic=True), Graph()
-    assert graph.convolution != other.convolution
-    near(graph(*graph.floats), graph.numpy())
-    text = str(jax.make_jaxpr(jax.hessian(lambda x: (graph(x, graph.y, graph.weights) ** 2).sum()))(graph.x))
-    assert text.count("deterministic=True") == text.count("clebsch[") >= 3
-    batched = jax.vmap(cj.Linear("2x0e", "2x0e", deterministic=True), in_axes=(None, 0))
-    assert "deterministic=True" in str(jax.make_jaxpr(batched)(jnp.ones((3, 2)), jnp.ones((4, 4))))
-
-
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
-        ("", False),
-        ("--xla_gpu_deterministic_ops=true", True),
-        ("--xla_cpu_fast_math=false --xla_gpu_exclude_nondeterministic_ops", True),
-        ("--xla_gpu_deterministic_ops=true --xla_gpu_deterministic_ops=false", False),
-    ],
-)
-def test_order_of_sums_follows_xla(flags: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XLA_FLAGS", flags)
-    assert cj.Linear("2x0e", "2x0e").deterministic is expected
-    assert cj.Linear("2x0e", "2x0e", deterministic=not expected).deterministic is not expected
-
-
-@pytest.mark.parametrize(
-    ("receiver", "falls"),
-    [
-        ([0, 0, 1, 4, 4], False),
-        ([0, -1, 1, 99, 4], False),
-        ([1, 2, 3, -1, -1], False),
-        ([0, 2, 1, 4, 4], True),
-        ([0, 0, 1, 4, 0], True),
-        ([1, 3, -1, 2], True),
-        ([3, 99, -1, 1, 4], True),
-        ([], False),
-        ([3], False),
-    ],
-)
-def test_what_a_gpu_makes_of_receivers_that_do_not_ascend(receiver: list[int], falls: bool) -> None:
-    """NaN in every row and block; what the lowering for GPUs adds, run here by itself."""
-    what = described(cj.Convolution("2x0e+2x1o", "0e+1o", "0e+1o", weights="none").description.text)
-    out = normal(1, 5, what.output_shapes[0][1])
-    indices = [np.zeros(len(receiver), np.int32), np.array(receiver, np.int32)]
-    rows = [{"node": 5, "edge": len(receiver)}[space] for space in what.spaces]
-    (found,) = jax.jit(lambda out, *indices: spoiled_unless_sorted([out], indices, what, rows))(out, *indices)
-    blocks = clebsch.Irreps(what.operation.outputs[0].segments).slices()
-    assert len(blocks) > 2
-    spoiled = np.isnan(np.asarray(found))
-    assert all(spoiled[:, block].any(axis=1).all() == falls for block in blocks)
-    np.testing.assert_array_equal(np.asarray(found)[~spoiled], out[~spoiled])
 
 
 # What is refused, while tracing

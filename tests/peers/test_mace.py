@@ -15,7 +15,7 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from e3nn import o3  # noqa: E402
 
-torch.set_default_dtype(torch.float64)
+DEFAULT_DTYPE = torch.float64
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 from make_mace_goldens import SymmetricContraction, bases_and_weights, channels_apart  # noqa: E402

@@ -16,12 +16,12 @@ import e3nn
 import pytest
 import torch
 
+DEFAULT_DTYPE = torch.float64
 NAMES = ("points_convolution", "gate_points_message_passing", "gate_points_networks")
 
 
 @pytest.fixture(autouse=True)
-def _defaults() -> None:
-    torch.set_default_dtype(torch.float64)
+def _eager() -> None:
     torch.manual_seed(0)
     e3nn.set_optimization_defaults(jit_mode="eager")
 

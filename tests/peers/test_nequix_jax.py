@@ -5,12 +5,10 @@ The pretrained MP-1 potential for energies, forces and stress; a small one of th
 
 from __future__ import annotations
 
-import dataclasses
+import sys
 from pathlib import Path
 from typing import Any
 
-import clebsch
-import clebsch.jax as cj
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -21,44 +19,10 @@ from ase.build import bulk
 from nequix.data import atomic_numbers_to_indices, dict_to_graphstuple, preprocess_graph
 from nequix.model import Nequix, load_model
 
-CHECKPOINT = Path(__file__).resolve().parents[2] / "examples/data/nequix-mp-1.nqx"
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+from accelerated_nequix import CHECKPOINT, swapped  # noqa: E402
+
 TOLERANCES = {"float32": 1e-5, "float64": 1e-10}
-
-
-@dataclasses.dataclass(frozen=True)
-class OneCall:
-    """What the layer's `tp_conv` is to be; outputs and weights come in the layer's sorted order."""
-
-    convolution: cj.Convolution
-
-    def forward(self, x: Any, harmonics: Any, weights: Any, receivers: Any, senders: Any) -> Any:
-        return self.convolution(x, harmonics, weights, senders, receivers)
-
-
-@dataclasses.dataclass(frozen=True)
-class Sorted:
-    """In place of the sorting of the outputs, which has happened."""
-
-    irreps_sorted: Any
-
-    def __call__(self, x: Any) -> Any:
-        return x
-
-
-def swapped(model: Nequix) -> Nequix:
-    """The same model; its layers call the convolution here."""
-    layers, harmonics = [], "+".join(f"1x{degree}{'eo'[degree % 2]}" for degree in range(model.lmax + 1))
-    for layer in model.layers:
-        convolution = cj.Convolution(layer.linear_1.irreps_in, harmonics, layer.output_irreps)
-        assert clebsch.Irreps(str(layer.sort.irreps_sorted)).simplify() == convolution.irreps_out.simplify()
-        new = object.__new__(type(layer))
-        for field in dataclasses.fields(layer):
-            object.__setattr__(new, field.name, getattr(layer, field.name))
-        object.__setattr__(new, "kernel", True)
-        object.__setattr__(new, "tp_conv", OneCall(convolution))
-        object.__setattr__(new, "sort", Sorted(layer.sort.irreps_sorted))
-        layers.append(new)
-    return eqx.tree_at(lambda whole: whole.layers, model, layers, is_leaf=lambda part: isinstance(part, list))
 
 
 def silicon(numbers: list[int], cutoff: float, dtype: str) -> Any:

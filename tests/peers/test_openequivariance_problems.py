@@ -22,6 +22,7 @@ os.environ["OEQ_NOTORCH"] = "1"
 sys.path.insert(0, SOURCE)
 from openequivariance.benchmark import problems  # noqa: E402 - now it can be found
 
+DEFAULT_DTYPE = torch.float64
 LISTS = [name for name in dir(problems) if name.endswith("_problems")]
 PROBLEMS = {f"{name}: {problem.label}": problem for name in LISTS for problem in getattr(problems, name)()}
 
@@ -34,7 +35,6 @@ def test_there_are_problems() -> None:
 def test_problem(name: str) -> None:
     """Values and gradients of 5 rows, and a convolution of them where weights are per row."""
     torch.manual_seed(0)
-    torch.set_default_dtype(torch.float64)
     e3nn.set_optimization_defaults(jit_mode="eager")
     given: Any = PROBLEMS[name]
     irreps = tuple(str(part) for part in (given.irreps_in1, given.irreps_in2, given.irreps_out))

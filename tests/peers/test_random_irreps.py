@@ -9,7 +9,6 @@ from typing import Any
 import cuequivariance as cue
 import cuequivariance_torch
 import e3nn
-import pytest
 import torch
 from clebsch.compat import cuequivariance_torch as cuet
 from clebsch.compat import openequivariance as oeq
@@ -22,11 +21,7 @@ e3nn.set_optimization_defaults(jit_mode="eager")
 warnings.simplefilter("ignore")  # cuequivariance-torch has no CUDA kernels here
 
 
-@pytest.fixture(autouse=True, scope="module")
-def float64() -> None:
-    torch.set_default_dtype(torch.float64)
-
-
+DEFAULT_DTYPE = torch.float64
 few = settings(max_examples=25, deadline=None, derandomize=True)
 
 
@@ -105,27 +100,28 @@ def test_convolution_of_openequivariance(in1: str, in2: str, deterministic: bool
     same(lambda *arrays: convolution(*arrays, rows, columns, permutation), expected, *inputs)
 
 
+def beside_cuequivariance(name: str, in1: str, in2: str, out: str, layout: str) -> tuple[torch.nn.Module, torch.nn.Module]:
+    """The product of this name here and there, which compute the same."""
+    arguments = cue.Irreps("O3", in1), cue.Irreps("O3", in2), cue.Irreps("O3", out)
+    options = {"layout": getattr(cue, layout), "shared_weights": False, "internal_weights": False}
+    ours = getattr(cuet, name)(*arguments, **options)
+    assume(ours.weight_numel > 0)
+    theirs = getattr(cuequivariance_torch, name)(*arguments, **options)
+    same(ours, theirs, normal(5, dim(in1)), normal(5, dim(in2)), normal(5, ours.weight_numel))
+    return ours, theirs
+
+
 @few
 @given(irreps(), irreps(2, 2, 2), irreps(), layouts)
 def test_channel_wise_of_cuequivariance(in1: str, in2: str, out: str, layout: str) -> None:
-    arguments = cue.Irreps("O3", in1), cue.Irreps("O3", in2), cue.Irreps("O3", out)
-    options = {"layout": getattr(cue, layout), "shared_weights": False, "internal_weights": False}
-    ours = cuet.ChannelWiseTensorProduct(*arguments, **options)
-    assume(ours.weight_numel > 0)
-    theirs = cuequivariance_torch.ChannelWiseTensorProduct(*arguments, **options)
+    ours, theirs = beside_cuequivariance("ChannelWiseTensorProduct", in1, in2, out, layout)
     assert ours.irreps_out == theirs.irreps_out
-    same(ours, theirs, normal(5, dim(in1)), normal(5, dim(in2)), normal(5, ours.weight_numel))
 
 
 @few
 @given(irreps(), irreps(2), irreps(), layouts)
 def test_fully_connected_of_cuequivariance(in1: str, in2: str, out: str, layout: str) -> None:
-    arguments = cue.Irreps("O3", in1), cue.Irreps("O3", in2), cue.Irreps("O3", out)
-    options = {"layout": getattr(cue, layout), "shared_weights": False, "internal_weights": False}
-    ours = cuet.FullyConnectedTensorProduct(*arguments, **options)
-    assume(ours.weight_numel > 0)
-    theirs = cuequivariance_torch.FullyConnectedTensorProduct(*arguments, **options)
-    same(ours, theirs, normal(5, dim(in1)), normal(5, dim(in2)), normal(5, ours.weight_numel))
+    beside_cuequivariance("FullyConnectedTensorProduct", in1, in2, out, layout)
 
 
 @few

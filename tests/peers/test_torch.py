@@ -29,6 +29,7 @@ from on_devices import _defaults, convolution, everywhere, normal, on_gpu, same 
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+DEFAULT_DTYPE = torch.float64
 Tensors = tuple[torch.Tensor, ...]
 
 

@@ -40,7 +40,6 @@ def graph(nodes: int, edges: int) -> tuple[torch.Tensor, ...]:
 
 @pytest.fixture(scope="module")
 def packaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Layer]:
-    torch.set_default_dtype(torch.float32)
     torch.manual_seed(0)
     layer, edges, nodes = Layer(), torch.export.Dim("edges", min=2), torch.export.Dim("nodes", min=2)
     shapes = ({0: nodes}, {0: edges}, {0: edges}, {0: edges})

@@ -27,11 +27,6 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-@pytest.fixture(autouse=True)
-def float32() -> None:
-    torch.set_default_dtype(torch.float32)
-
-
 def convolution() -> tuple[ct.Convolution, list[torch.Tensor]]:
     torch.manual_seed(0)
     module = ct.Convolution("4x0e+4x1o", "1x0e+1x1o", "0e+1o")

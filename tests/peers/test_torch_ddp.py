@@ -49,6 +49,5 @@ def test_gradients_are_those_of_the_whole_batch(tmp_path: Path) -> None:
     processes.spawn(work, (str(tmp_path),), nprocs=2)
     layer, x, y = layer_and_batch()
     expected = torch.autograd.grad(loss_of(layer, x, y), list(layer.parameters()))
-    torch.set_default_dtype(torch.float32)
     for gradient, wanted in zip(torch.load(tmp_path / "gradients.pt"), expected, strict=True):
         torch.testing.assert_close(gradient, wanted)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import clebsch
 import clebsch.torch as ct
 import pytest
@@ -13,8 +16,7 @@ NODES, EDGES = 500, 6000
 
 
 @pytest.fixture(autouse=True)
-def _single() -> None:
-    torch.set_default_dtype(torch.float32)
+def _seed() -> None:
     torch.manual_seed(0)
 
 
@@ -44,6 +46,34 @@ def assert_close(found: list[torch.Tensor], expected: list[torch.Tensor], bound:
 
 def on_cpu(inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     return tuple(tensor.detach().cpu().requires_grad_(tensor.requires_grad) for tensor in inputs)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 3e-6), (torch.float64, 1e-13), (torch.bfloat16, 2e-2)])
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: (ct.Linear("32x0e+16x1o", "16x0e+32x1o", biases=True), 80),
+        lambda: (ct.FullyConnectedTensorProduct("32x0e+16x1o", "0e+1o", "16x0e+32x1o"), 80, 4),
+        lambda: (ct.FullyConnectedTensorProduct("16x0e+8x1o", "8x0e+8x1o", "16x0e+16x1o"), 40, 32),
+    ],
+    ids=["linear map", "with one edge channel", "channels of both"],
+)
+def test_what_mixes_channels(made: Callable[[], tuple[Any, ...]], dtype: torch.dtype, bound: float) -> None:
+    """These are matrix products there (docs/gpu.md): values, gradients, and gradients of those, in many rows and in few."""
+    module, *sizes = made()
+    for rows in (3, 700):
+        found = []
+        arrays = [torch.randn(rows, size) for size in sizes]
+        weights = [parameter.detach() for parameter in module.parameters()]
+        for device, number in (("cuda", dtype), ("cpu", torch.float64)):
+            inputs = [array.to(dtype).to(device, number).requires_grad_() for array in (*arrays, *weights)]
+            out = module(*inputs)
+            gradients = torch.autograd.grad((out.square()).sum(), inputs[: len(arrays)], create_graph=True)
+            again = torch.autograd.grad(
+                sum(part.square().sum() for part in gradients), inputs, materialize_grads=True, allow_unused=True
+            )
+            found.append([out, *gradients, *again])
+        assert_close(*found, bound=bound)
 
 
 @pytest.mark.parametrize(

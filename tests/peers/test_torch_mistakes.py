@@ -12,6 +12,8 @@ import pytest
 import torch
 from on_devices import _defaults, convolution, everywhere, on_gpu  # noqa: F401 - a fixture
 
+DEFAULT_DTYPE = torch.float64
+
 MISTAKES: dict[str, tuple[Callable[..., Any], str]] = {
     "width": (lambda m, x, y, w, s, r: m(x[:, 1:], y, w, s, r), r"^x: expected shape \(4, 5\) .*got \(4, 4\)"),
     "rows": (lambda m, x, y, w, s, r: m(x, y[1:], w, s, r), "^y: expected shape"),

@@ -8,10 +8,11 @@ import pytest
 import torch
 from e3nn import o3
 
+DEFAULT_DTYPE = torch.float64
+
 
 @pytest.fixture(autouse=True)
-def _double() -> None:
-    torch.set_default_dtype(torch.float64)
+def _scripted() -> None:
     e3nn.set_optimization_defaults(jit_mode="script")
 
 

@@ -1,0 +1,131 @@
+"""What a call of clebsch.torch costs beside the same call of the C interface, on the CPU, one thread.
+
+Convolutions of 4,500 edges (100 nodes), forward and backward, into arrays that the C interface keeps and into new ones as PyTorch
+makes them; and the smallest calls there are. Turns alternate, in an order of chance, each after a call that is not counted; times
+are processor time, which other processes lengthen less. Pages that the system had to give during a turn are counted too: its
+clearing of them is in the time.
+
+    ./dev bench --torch
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("CLEBSCH_NUM_THREADS", "1")
+
+import argparse
+import random
+import resource
+import time
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+import clebsch
+import clebsch.torch as ct
+import numpy as np
+import torch
+from clebsch.torch import _operator
+
+EDGES, NODES = 4500, 100
+SIZES = {
+    "MACE, medium": ("128x0e+128x1o", "0e+1o+2e+3o", "0e+1o+2e+3o"),
+    "Nequix MP-1": ("128x0e+64x1o+32x2e+32x3o", "0e+1o+2e+3o", "128x0e+64x1o+32x2e+32x3o"),
+    "NequIP, small": ("32x0e+32x1o+32x2e", "0e+1o+2e", "0e+1o+2e"),
+}
+
+
+def measured(function: Callable[[], Any]) -> tuple[float, int]:
+    """Microseconds of processor time and pages given."""
+    function()
+    pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    begin = time.thread_time_ns()
+    function()
+    passed = (time.thread_time_ns() - begin) / 1e3
+    return passed, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - pages
+
+
+def compare(name: str, calls: dict[str, Callable[[], Any]], turns: int) -> None:
+    """The first beside the others: lower quartiles, and the median of the quotients of turns."""
+    times: dict[str, list[float]] = {key: [] for key in calls}
+    pages = dict.fromkeys(calls, 0)
+    for _ in range(turns):
+        for key in random.sample(list(calls), len(calls)):
+            passed, given = measured(calls[key])
+            times[key].append(passed)
+            pages[key] += given
+    ours = next(iter(calls))
+    print(f"{name}: {np.quantile(times[ours], 0.25):.0f} us {ours} ({pages[ours] / turns:.0f} pages)", end="")
+    for key in list(calls)[1:]:
+        quotient = np.median(np.array(times[ours]) / np.array(times[key]))
+        print(f"; {quotient:.3f} of {np.quantile(times[key], 0.25):.0f} us {key} ({pages[key] / turns:.0f} pages)", end="")
+    print(flush=True)
+
+
+def convolution(name: str, turns: int) -> None:
+    rng = np.random.default_rng(0)
+    forward = clebsch.Operation(ct.Convolution(*SIZES[name]).operation.text)
+    backward = forward.vjp("x", "y", "weights")
+    sizes = {"node": NODES, "edge": EDGES}
+    arrays = {
+        operand.name: rng.standard_normal((sizes[operand.space], operand.row_size), dtype=np.float32) for operand in backward.inputs
+    }
+    index = {"sender": rng.integers(0, NODES, EDGES), "receiver": np.repeat(np.arange(NODES), EDGES // NODES)}
+    for which, operation in (("forward", forward), ("backward", backward)):
+        given = {operand.name: arrays[operand.name] for operand in operation.inputs} | index
+        plan = operation.plan("float32")
+        inputs = [torch.from_numpy(given[operand.name]) for operand in operation.inputs]
+        indices = [torch.from_numpy(index[each.name]) for each in operation.indices]
+        text, rows, bound = operation.text, [sizes[space] for space in operation.spaces], plan.bind(**given)
+
+        def in_torch(text: str = text, inputs: Any = inputs, indices: Any = indices, rows: Any = rows) -> Any:
+            return _operator.run(text, inputs, indices, rows)
+
+        def in_new_tensors(operation: clebsch.Operation = operation, plan: clebsch.Plan = plan, given: Any = given) -> Any:
+            """As a caller of C that keeps nothing, with memory from PyTorch's allocator."""
+            made = {each.name: torch.empty((sizes[each.space], each.row_size)).numpy() for each in operation.outputs}
+            return plan(out=made, **given)
+
+        found = bound()
+        found = found if isinstance(found, dict) else {operation.outputs[0].name: found}
+        for result, operand in zip(in_torch(), operation.outputs, strict=True):
+            np.testing.assert_array_equal(result.numpy(), found[operand.name])
+        compare(f"{name}, {which}", {"in torch": in_torch, "in C": bound, "in C into new tensors": in_new_tensors}, turns)
+
+
+def smallest() -> None:
+    """The fastest of very many short turns, which a busy machine leaves alone now and then."""
+    product = ct.TensorProduct(
+        "4x0e+4x1o", "1x0e+1x1o", "4x0e+4x1o", [(0, 0, 0, "uvu", True), (1, 0, 1, "uvu", True), (0, 1, 1, "uvu", True)]
+    )
+    linear, x, y = ct.Linear("4x0e+4x1o", "4x0e"), torch.randn(1, 16), torch.randn(1, 4)
+    weight = product.weight.detach()[None]
+    calls = {
+        "x + x": lambda: x + x,
+        "a product's operation": lambda: _operator.run(product.text, [x, y, weight], [], [1]),
+        "its module": lambda: product(x, y),
+        "a linear map's module": lambda: linear(x),
+    }
+    for recorded in (False, True):
+        with torch.set_grad_enabled(recorded):
+            print("one row, recorded by autograd:" if recorded else "one row, microseconds:", end="")
+            for name, call in calls.items():
+                call()
+                print(f" {name} {min(timeit.repeat(call, number=40, repeat=1500)) / 40 * 1e6:.1f}", end=";")
+        print(flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=40)
+    turns = parser.parse_args().turns
+    torch.set_num_threads(1)
+    print(f"torch {torch.__version__}, {os.environ['CLEBSCH_NUM_THREADS']} thread(s), {EDGES} edges, {NODES} nodes, float32")
+    for name in SIZES:
+        convolution(name, turns)
+    smallest()
+
+
+if __name__ == "__main__":
+    main()
