@@ -160,6 +160,17 @@ def exact(function: Callable[[], Callable[..., Any]], inputs: Mapping[str, Any],
 # -----------------------------------------------------------------------------------------------------------------------------
 
 
+def aligned(array: Any) -> Any:
+    """The array at a multiple of 64 bytes, as PyTorch allocates its tensors; NumPy's lie anywhere."""
+    import numpy as np
+
+    memory = np.empty(array.nbytes + 64, dtype=np.uint8)
+    begin = -memory.ctypes.data % 64
+    copy = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
 def refuse_general(problem: str, schedule: str) -> None:
     """The family that takes everything is no schedule for a problem that people measure."""
     if "general:" in schedule:
@@ -198,7 +209,7 @@ def clebsch_contender(
 
 def to_layout(array: Any, operand: Any) -> Any:
     """A mul_ir array as the operand wants it; weights stay as they are."""
-    return swapped(array, operand, False) if has_other_layout(operand) else array
+    return aligned(swapped(array, operand, False)) if has_other_layout(operand) else array
 
 
 def from_layout(array: Any, operand: Any) -> Any:

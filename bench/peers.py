@@ -22,6 +22,7 @@ from typing import Any
 from contenders import (
     Contender,
     Problem,
+    aligned,
     check,
     clebsch_contender,
     exact,
@@ -59,7 +60,7 @@ PARTS = ("forward", "forward + gradients")
 
 
 def normal(generator: Any, *shape: int) -> Any:
-    return generator.standard_normal(shape, dtype="float32")
+    return aligned(generator.standard_normal(shape, dtype="float32"))
 
 
 def convolution(name: str, edges: int, compiled: bool) -> Problem:

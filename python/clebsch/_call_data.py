@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping
 from ctypes import byref, c_int, c_int64, sizeof
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
 #: NumPy dtypes and the library's numbers for them. bfloat16 arrays are passed as uint16 views with dtype="bfloat16".
 DTYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3}
 _STORAGE = {"float32": np.float32, "float64": np.float64, "bfloat16": np.uint16, "float16": np.float16}
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """At a multiple of 64 bytes, which NumPy gives by chance alone: vectors then lie within cache lines."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.empty(size + 64, dtype=np.uint8)
+    begin = -memory.ctypes.data % 64
+    return memory[begin : begin + size].view(dtype).reshape(shape)
 
 
 def row_count(space: str, count: object) -> int:
@@ -152,7 +161,7 @@ class CallData:
             raise ClebschError(f"{operand.name}: out is read-only")
 
     def _make(self, operand: Operand, count: int, dtype: str) -> None:
-        self.arrays[operand.name] = np.empty((count, operand.row_size), dtype=_STORAGE[dtype])
+        self.arrays[operand.name] = aligned_empty((count, operand.row_size), _STORAGE[dtype])
 
     def _address(self, array: Any) -> int:
         return int(array.ctypes.data)
@@ -162,9 +171,8 @@ class CallData:
 
     def workspace(self, size: int) -> Any:
         """Scratch of so many bytes, put into the call."""
-        workspace = np.empty(size + 64, dtype=np.uint8)
-        address = workspace.ctypes.data
-        self.call.workspace = address + (-address) % 64
+        workspace = aligned_empty((size,), np.uint8)
+        self.call.workspace = workspace.ctypes.data
         self.call.workspace_bytes = size
         return workspace
 

@@ -32,6 +32,8 @@ class Launch {
             state.data = static_cast<std::byte*>(call_.buffers[o].data);
             state.row_bytes = row_bytes(plan_.polynomial.operands[o], call_.buffers[o]);
             launch_.shared_rows[o] = nullptr;
+            const bool straddles = reinterpret_cast<std::uintptr_t>(state.data) % cache_line != 0 || state.row_bytes % cache_line != 0;
+            if (!operand.output && state.way == Way::stored && state.own != nullptr && straddles) state.way = Way::staged_whole;
             if (state.way == Way::staged_whole) convert_all(o, parallel_for);
             if (!operand.output && operand.kind == Kind::shared)
                 launch_.shared_rows[o] = state.way == Way::staged_whole ? state.own : plain_row(state, 0);

@@ -130,6 +130,7 @@ template <class T>
 LaunchState<T> arrange_alone(const Data& plan, std::span<const std::int64_t> rows, int threads, Arena& arena) {
     Division division{.rows = rows[0], .parts = count_parts(part_costs(plan, rows), rows[0])};
     division.workers = static_cast<int>(std::clamp<std::int64_t>(threads, 1, division.parts));
+    division.of_caller = true;
     division.borders = arena.take<std::int64_t>(division.parts + 1);
     division.scratch = arena.take<std::byte*>(division.workers);
     for (int w = 0; w < division.workers; ++w) {

@@ -22,6 +22,10 @@ bool read_several_times(const OperandPlan& operand, std::int64_t operand_rows, s
     return operand.kind == OperandPlan::Kind::shared || (operand.kind == OperandPlan::Kind::indexed && operand_rows <= iteration_rows / 2);
 }
 
+/// Rows gathered as often, on average, are moved once to addresses that vectors do not straddle cache lines at, if they are not there. For
+/// kernels that are mostly loads.
+constexpr std::int64_t gathers_worth_moving = 16;
+
 std::int64_t checked_product(std::int64_t a, std::int64_t b) {
     std::int64_t product = 0;
     if (__builtin_mul_overflow(a, b, &product)) fail("the workspace of this launch would exceed 2^63 bytes");
@@ -115,7 +119,9 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
         if (!operand.output) {
             if (!operand.plain)
                 state.way = read_several_times(operand, state.rows, division.rows) ? State::Way::staged_whole : State::Way::staged;
-            if (state.way == State::Way::staged_whole) state.own = arena.take<T>(checked_product(state.rows, operand.padded));
+            const bool may_move = division.of_caller && plan.fetch == Fetch::own && operand.kind == OperandPlan::Kind::indexed &&
+                                  state.rows <= division.rows / gathers_worth_moving;
+            if (state.way == State::Way::staged_whole || may_move) state.own = arena.take<T>(checked_product(state.rows, operand.padded));
         } else if (operand.kind == OperandPlan::Kind::each) {
             if (!operand.plain) state.way = State::Way::staged;
         } else if (operand.sorted) {

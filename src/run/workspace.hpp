@@ -56,6 +56,7 @@ std::int64_t count_parts(const PartCosts& costs, std::int64_t rows);
 struct Division {
     std::int64_t rows = 0, parts = 1;
     int workers = 1;
+    bool of_caller = false;           ///< operands lie where a caller has put them, at any address
     std::int64_t* borders = nullptr;  ///< [parts + 1]: first iteration row of each part
     std::byte** scratch = nullptr;    ///< [workers]: for whatever runs
 };
@@ -69,14 +70,15 @@ template <class T>
 struct OperandState {
     enum class Way : std::uint8_t {
         stored,        ///< kernels work on stored rows (sorted outputs: except heads)
-        staged_whole,  ///< inputs: all rows are converted once, before the first block
+        staged_whole,  ///< inputs: all rows are converted (or moved to better addresses) once, before the first block
         staged,        ///< converted block by block
         partial,       ///< outputs: arrays of our own per part
     };
     Way way = Way::stored;
     std::byte* data = nullptr;  ///< as passed
     std::int64_t row_bytes = 0, rows = 0;
-    T* own = nullptr;                   ///< staged_whole: [rows]; partial: [parts][rows], part 0 unused if stored; rows of `padded` numbers
+    T* own = nullptr;  ///< staged_whole, and where that may be worth while: [rows]; partial: [parts][rows], part 0 unused if stored; rows
+                       ///< of `padded` numbers
     bool first_in_place = false;        ///< partial: part 0 sums into the output itself
     T* heads = nullptr;                 ///< sorted outputs: [parts]
     T* tails = nullptr;                 ///< staged sorted outputs: [parts], the last row a part has begun

@@ -109,6 +109,16 @@ TEST_CASE("shared weights, and unsorted receivers") {
     check_to_second_order(convolution("12x0e+9x1o", "0e+1o", "0e+1o+2e", options), 40);
 }
 
+TEST_CASE(
+    "rows gathered sixteen times have a place where vectors do not straddle cache lines, and are right when they come from elsewhere") {
+    const Polynomial polynomial = convolution("16x0e+16x1o", "0e+1o", "0e+1o", in_layout(Layout::ir_mul));
+    const PolynomialPlan plan(polynomial, {.dtypes = std::vector<DType>(polynomial.operands.size(), DType::float32)});
+    const auto bytes_of = [&](std::int64_t edges) { return plan.workspace_bytes(std::vector<std::int64_t>{edges, 4}, 1); };
+    REQUIRE(plan.spaces() == std::vector<std::string>{"edge", "node"});
+    CHECK(bytes_of(64) >= bytes_of(63) + 4 * 64 * sizeof(float));
+    check_fold(polynomial, 64);  // arrays of the tests lie at odd multiples of 4 bytes
+}
+
 TEST_CASE("third derivatives: more channel-free factors in one path") {
     const Polynomial polynomial = convolution("5x0e+4x1o", "0e+1o", "0e+1o", in_layout(Layout::ir_mul));
     const Polynomial second = vjp(vjp(polynomial, inputs_of(polynomial)), std::vector<std::string>{"x", "y", "weights", "out_cotangent"});
