@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.hpp"
 #include "emit/general.hpp"
@@ -12,6 +13,21 @@
 #include "emit/text.hpp"
 
 namespace clebsch {
+
+namespace {
+
+/// Outputs with segments that no path writes.
+std::vector<bool> unwritten(const Polynomial& polynomial) {
+    std::vector<bool> result(polynomial.operands.size(), false);
+    std::set<std::pair<int, int>> written;
+    for (const Path& path : polynomial.paths) written.emplace(path.output().operand, path.output().segment);
+    for (std::size_t o = 0; o < result.size(); ++o)
+        for (int s = 0; polynomial.operands[o].role == Role::output && s < static_cast<int>(polynomial.operands[o].segments.size()); ++s)
+            if (!written.contains({static_cast<int>(o), s})) result[o] = true;
+    return result;
+}
+
+}  // namespace
 
 GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
     const std::map<std::string, StreamSplit> splits = {{"", StreamSplit::chosen},
@@ -32,6 +48,7 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
         throw Error(ErrorKind::unsupported, "the schedule of rows with matrices does not take this polynomial: " + why_not_rows);
     const std::size_t operands = problem.polynomial.operands.size();
     kernels.summed.assign(operands, false);
+    kernels.cleared.assign(operands, false);
     kernels.needs_sums.assign(operands, false);
     kernels.has_parts.assign(operands, false);
     for (std::size_t k = 0; k < kernels.streams.size(); ++k) {
@@ -41,7 +58,7 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
         };
         kernels.explain += explain(stream, own);
         for (std::size_t o = 0; o < operands; ++o) {
-            if (stream.operands[o].way == StreamWay::scattered) kernels.summed[o] = true;
+            if (stream.operands[o].summed) kernels.summed[o] = true;
             if (stream.parts && stream.operands[o].way == StreamWay::accumulated) kernels.has_parts[o] = true;
         }
         const bool sums = std::ranges::find(stream.operands, StreamWay::accumulated, &StreamOperand::way) != stream.operands.end();
@@ -49,6 +66,7 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
         else if (stream.cuts && sums) add(GpuStageKind::stream_cuts, emit_stream_cuts(own, stream));
         add(GpuStageKind::stream, emit_stream(own, stream));
     }
+    if (!kernels.streams.empty()) kernels.cleared = unwritten(problem.polynomial);
     if (schedule == "table") {
         kernels.table = schedule_table(problem, why_not);
         if (!kernels.table)

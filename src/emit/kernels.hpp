@@ -29,6 +29,7 @@ struct GpuKernels {
     std::optional<TableSchedule> table;  ///< the general schedule is its, and its kernels are compiled already
     std::vector<GpuStage> stages;        ///< in the order they run
     std::vector<bool> summed;            ///< per operand: an output that is added to and has to begin as zero
+    std::vector<bool> cleared;           ///< per operand: an output with segments that no path writes, so that it has to begin as zero, too
     std::vector<bool> needs_sums;        ///< of those: stored otherwise than summed, so that the workspace holds the sums
     std::vector<bool> has_parts;         ///< per operand: an output parts of whose sums are in the workspace
     std::string explain;

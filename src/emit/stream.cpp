@@ -104,7 +104,7 @@ class StreamEmitter {
     const Operand& operand(int o) const { return polynomial().operands[static_cast<std::size_t>(o)]; }
     const StreamOperand& plan(int o) const { return schedule_.operands[static_cast<std::size_t>(o)]; }
     std::string type() const { return type_name(problem_.compute); }
-    std::string storage(int o) const { return type_name(problem_.storage[static_cast<std::size_t>(o)]); }
+    std::string storage(int o) const { return type_name(schedule_.number_of(problem_, static_cast<std::size_t>(o))); }
     std::string name(Kind kind, int which) const { return "a." + argument_name(problem_, {kind, which}); }
     bool stationary() const { return !schedule_.stationary.empty(); }
     bool retires() const { return schedule_.partial_numbers > 0 || std::ranges::any_of(schedule_.operands, &StreamOperand::handed); }
@@ -119,9 +119,8 @@ class StreamEmitter {
                " ^= 1; }";
     }
     bool divides_by_16(int o) const {
-        const int size = problem_.storage[static_cast<std::size_t>(o)] == GpuNumber::float64   ? 8
-                         : problem_.storage[static_cast<std::size_t>(o)] == GpuNumber::float32 ? 4
-                                                                                               : 2;
+        const GpuNumber type = schedule_.number_of(problem_, static_cast<std::size_t>(o));
+        const int size = type == GpuNumber::float64 ? 8 : type == GpuNumber::float32 ? 4 : 2;
         const auto fits = [&](std::int64_t count) { return count * size % 16 == 0; };
         return std::ranges::all_of(plan(o).runs, [&](const StreamRun& run) { return fits(run.begin) && fits(run.count); });
     }
@@ -139,7 +138,7 @@ class StreamEmitter {
     std::vector<KernelArgument> arguments() const {
         std::vector<KernelArgument> list;
         for (int o = 0; o < operands(); ++o) {
-            const bool sums = plan(o).way == StreamWay::scattered;
+            const bool sums = plan(o).summed;
             list.push_back({sums ? Kind::sums : Kind::data, o});
             list.push_back({sums ? Kind::sums_stride : Kind::stride, o});
             if (plan(o).way == StreamWay::accumulated) list.push_back({Kind::output_rows, o});
@@ -406,7 +405,8 @@ class StreamEmitter {
             source_.line("}");
         }
         for (int o = 0; o < operands(); ++o)
-            if (plan(o).way == StreamWay::stored || plan(o).way == StreamWay::reduced)  // masked for every kernel: all may be cleared
+            // Masked for every kernel: all may be cleared. Sums begin as zero.
+            if ((plan(o).way == StreamWay::stored || plan(o).way == StreamWay::reduced) && !plan(o).summed)
                 source_.line("for (int j = lane; j < " + number(operand(o).size()) + "; j += 32) store(" + name(Kind::data, o) +
                              " + masked_row * " + name(Kind::stride, o) + " + j, " + type() + "(0));");
         source_.line("}");
@@ -456,7 +456,9 @@ class StreamEmitter {
             source_.line(type() + " sum = 0;");
             source_.line("for (int warp = 0; warp < " + number(schedule_.consumer_warps()) + "; ++warp) sum += partial[warp * " +
                          number(schedule_.partial_numbers) + " + " + number(plan(o).stage_offset) + " + i];");
-            const std::string to = name(Kind::data, o) + " + info.row * " + name(Kind::stride, o) + " + i";
+            const bool sums = plan(o).summed;
+            const std::string to =
+                name(sums ? Kind::sums : Kind::data, o) + " + info.row * " + name(sums ? Kind::sums_stride : Kind::stride, o) + " + i";
             const bool begun = !problem_.begun.empty() && problem_.begun[static_cast<std::size_t>(o)];
             // Nobody else adds to the row meanwhile; to load the number would make the producer wait.
             source_.line((begun ? "add(" : "store(") + to + ", sum);");

@@ -27,9 +27,9 @@ struct User {
 };
 
 /// Bytes from channel to channel of a segment in shared memory.
-int lane_step(const GpuProblem& problem, SegmentName name) {
+int lane_step(const GpuProblem& problem, const StreamSchedule& schedule, SegmentName name) {
     const Operand& operand = problem.polynomial.operands[static_cast<std::size_t>(name.operand)];
-    const GpuNumber type = problem.storage[static_cast<std::size_t>(name.operand)];
+    const GpuNumber type = schedule.number_of(problem, static_cast<std::size_t>(name.operand));
     const int size = type == GpuNumber::float64 ? 8 : type == GpuNumber::float32 ? 4 : 2;
     return size * (operand.layout == Layout::mul_ir ? operand.segments[static_cast<std::size_t>(name.segment)].components : 1);
 }
@@ -143,7 +143,7 @@ class RowWriter {
         const StreamOperand& staged = schedule_.operands[static_cast<std::size_t>(name.operand)];
         std::int64_t place = staged.places[static_cast<std::size_t>(name.segment)] + component * (mul_ir ? 1 : s.multiplicity);
         if (channels) place += 32 * share_.blocks * (mul_ir ? s.components : 1);
-        return "row_" + std::to_string(name.operand) + "_" + std::to_string(channels ? lane_step(problem_, name) : 0) +
+        return "row_" + std::to_string(name.operand) + "_" + std::to_string(channels ? lane_step(problem_, schedule_, name) : 0) +
                (is_reread(name) ? turn_ : "") + "[" + literal(place) + "]";
     }
 
@@ -386,18 +386,18 @@ std::map<SegmentName, bool> staged_segments(const GpuProblem& problem, const Str
 std::vector<int> lane_steps(const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body) {
     std::set<int> steps;
     for (const auto& [name, channels] : staged_segments(problem, schedule, body))
-        if (channels) steps.insert(lane_step(problem, name));
+        if (channels) steps.insert(lane_step(problem, schedule, name));
     return {steps.begin(), steps.end()};
 }
 
 void write_row(SourceText& source, const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body) {
     std::set<std::pair<int, int>> pointers;  // operand, step
     for (const auto& [name, channels] : staged_segments(problem, schedule, body)) {
-        const int step = channels ? lane_step(problem, name) : 0;
+        const int step = channels ? lane_step(problem, schedule, name) : 0;
         if (!pointers.emplace(name.operand, step).second) continue;
         const StreamOperand& operand = schedule.operands[static_cast<std::size_t>(name.operand)];
         const std::string type =
-            std::string(operand.handed ? "" : "const ") + type_name(problem.storage[static_cast<std::size_t>(name.operand)]);
+            std::string(operand.handed ? "" : "const ") + type_name(schedule.number_of(problem, static_cast<std::size_t>(name.operand)));
         source.line(type + "* row_" + std::to_string(name.operand) + "_" + std::to_string(step) + " = " + (step == 0 ? "at_line<" : "at<") +
                     type + ">(stage + " + std::to_string(operand.stage_offset) + (step == 0 ? "" : " + lane_" + std::to_string(step)) +
                     ");");

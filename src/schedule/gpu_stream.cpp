@@ -152,14 +152,15 @@ bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::strin
             std::set<std::pair<int, bool>> segments;
             for (const Path& path : polynomial.paths)
                 if (path.output().operand == o) segments.emplace(path.output().segment, !path.output().channels.empty());
-            if (segments.size() != operand.segments.size() && !problem.part)
-                return why_not = "output '" + operand.name + "' has segments no path writes", false;
             if (operand.rows.kind == Addressing::Kind::shared) return why_not = "output '" + operand.name + "' has one row for all", false;
             if (segments.empty()) result.way = StreamWay::unused;
             else if (operand.rows.kind == Addressing::Kind::each || problem.is_message(static_cast<std::size_t>(o)))
                 result.way = channels ? StreamWay::stored : StreamWay::reduced;
             else if (!channels) return why_not = "output '" + operand.name + "' is summed over rows and channels", false;
             else result.way = stationary ? StreamWay::accumulated : StreamWay::scattered;
+            // Other kernels add to what is reduced here: in fewer bits their sums would lose some.
+            const bool narrow = problem.storage[static_cast<std::size_t>(o)] != problem.compute;
+            result.summed = result.way == StreamWay::scattered || (result.way == StreamWay::reduced && problem.part && narrow);
             if (problem.ordered && result.way == StreamWay::scattered)
                 return why_not = "sums of output '" + operand.name + "' would have no fixed order", false;
             for (const auto& [segment, with_channels] : segments)
@@ -173,10 +174,10 @@ bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::strin
     return true;
 }
 
-/// Whether two operands have the same segments in the same places, stored alike.
-bool alike(const GpuProblem& problem, std::size_t one, std::size_t other) {
+/// Whether two operands have the same segments in the same places, and numbers of one type in a stage.
+bool alike(const GpuProblem& problem, const StreamSchedule& schedule, std::size_t one, std::size_t other) {
     const Operand &a = problem.polynomial.operands[one], &b = problem.polynomial.operands[other];
-    return problem.storage[one] == problem.storage[other] && a.layout == b.layout && a.segments == b.segments;
+    return schedule.number_of(problem, one) == schedule.number_of(problem, other) && a.layout == b.layout && a.segments == b.segments;
 }
 
 /// The warps that read or write a segment, by block of channels; a path's part of it is the same channels.
@@ -200,14 +201,12 @@ void choose_handed(const GpuProblem& problem, StreamSchedule& schedule) {
         StreamOperand& output = schedule.operands[o];
         output.handed = false;
         output.over = -1;
-        const bool scattered = output.way == StreamWay::scattered;
-        if (output.way != StreamWay::stored && !scattered) continue;
-        if (scattered && problem.storage[o] != problem.compute) continue;
+        if (output.way != StreamWay::stored && output.way != StreamWay::scattered) continue;
         output.handed = std::ranges::none_of(
             users, [&](const auto& user) { return std::get<0>(user.first) == static_cast<int>(o) && user.second.size() > 1; });
         if (!output.handed) continue;
         for (std::size_t i = 0; i < schedule.operands.size() && output.over < 0; ++i) {
-            if (schedule.operands[i].way != StreamWay::staged || taken.contains(static_cast<int>(i)) || !alike(problem, o, i) ||
+            if (schedule.operands[i].way != StreamWay::staged || taken.contains(static_cast<int>(i)) || !alike(problem, schedule, o, i) ||
                 schedule.operands[i].runs != output.runs)
                 continue;
             const bool safe = std::ranges::all_of(users, [&](const auto& user) {
@@ -235,7 +234,7 @@ void place(const GpuProblem& problem, StreamSchedule& schedule) {
         const int size = static_cast<int>(operand.numbers());
         if (operand.way == StreamWay::staged || (operand.handed && operand.over < 0)) {
             operand.stage_offset = bytes;
-            bytes = up(bytes + size * size_of(problem.storage[o]), line);
+            bytes = up(bytes + size * size_of(schedule.number_of(problem, o)), line);
         } else if (operand.way == StreamWay::reduced) {
             operand.stage_offset = schedule.partial_numbers;
             schedule.partial_numbers += size;

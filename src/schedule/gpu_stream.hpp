@@ -39,6 +39,7 @@ struct StreamOperand {
     bool kept = false;     ///< gathered: other blocks will want these rows too, so the second-level cache should keep them
     bool handed = false;   ///< stored, scattered: consumers leave the row in the stage and the producer stores or adds it as a whole
     int over = -1;         ///< handed: the staged input whose place in the stage it takes; -1: a place of its own
+    bool summed = false;   ///< added up in the compute type (KernelArgument::sums) before it is stored: scattered, or by several kernels
 
     std::int64_t numbers() const { return runs.empty() ? 0 : runs.back().place + runs.back().count; }  ///< of a row, that are used
 };
@@ -75,6 +76,10 @@ struct StreamSchedule {
     bool cuts = false;                 ///< a receiver with very many rows may be divided among blocks, whose sums are added atomically
     bool parts = false;                ///< those sums lie in the workspace instead, and are added in their order
 
+    /// How an operand's numbers lie in a stage and arrive in memory: as they are stored, or in the type of the sums they are added to.
+    GpuNumber number_of(const GpuProblem& problem, std::size_t operand) const {
+        return operands[operand].summed ? problem.compute : problem.storage[operand];
+    }
     /// Bytes from the start of a team's shared memory to where warps turn outputs.
     int turn_offset(int number_bytes) const { return team_bytes - turn_numbers * consumer_warps() * number_bytes; }
     /// Whether two warps run the same code, maybe on other channels.

@@ -68,7 +68,7 @@ double stream_memory_cycles(const StreamSchedule& schedule, const GpuProblem& pr
     for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
         const StreamWay way = schedule.operands[o].way;
         if (way == StreamWay::unused || way == StreamWay::constant || way == StreamWay::accumulated) continue;
-        bytes += static_cast<double>(schedule.operands[o].numbers()) * number_bytes(problem.storage[o]);
+        bytes += static_cast<double>(schedule.operands[o].numbers()) * number_bytes(schedule.number_of(problem, o));
     }
     return bytes / bytes_per_cycle;
 }

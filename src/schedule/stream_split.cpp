@@ -76,26 +76,16 @@ double sum_of(const std::vector<Candidate>& list) {
     return sum;
 }
 
-/// Whether kernels that each take some paths leave together what all paths mean: numbers can be added to what an earlier kernel stored
-/// (channel-free outputs of every row lose nothing on the way), and no kernel clears what another one stored, be it because its row is
-/// masked for one of them alone or because it holds sums over channels beside numbers with channels.
+/// Whether kernels that each take some paths leave together what all paths mean: no kernel clears what another one stored, be it because
+/// its row is masked for one of them alone or because it holds sums over channels beside numbers with channels.
 bool can_be_split(const GpuProblem& problem) {
     const Polynomial& polynomial = problem.polynomial;
     if (!paths_use_the_same_indices(polynomial)) return false;
     for (std::size_t o = 0; o < polynomial.operands.size(); ++o) {
-        const Operand& operand = polynomial.operands[o];
-        if (operand.role == Role::output && operand.rows.kind == Addressing::Kind::each && problem.storage[o] != problem.compute)
-            return false;
-        // A segment that no path writes has no kernel to clear it.
-        std::vector<bool> written(operand.segments.size(), operand.role == Role::input);
         bool channels = false, sums = false;
-        for (const Path& path : polynomial.paths) {
-            const Factor& output = path.output();
-            if (output.operand != static_cast<int>(o)) continue;
-            written[static_cast<std::size_t>(output.segment)] = true;
-            (output.channels.empty() ? sums : channels) = true;
-        }
-        if ((channels && sums) || std::ranges::find(written, false) != written.end()) return false;
+        for (const Path& path : polynomial.paths)
+            if (path.output().operand == static_cast<int>(o)) (path.output().channels.empty() ? sums : channels) = true;
+        if (channels && sums) return false;
     }
     return true;
 }

@@ -20,7 +20,8 @@ int explain_gpu(const Request& request, const std::string& target, DType dtype, 
     if (deterministic) text += explain_passes(passes.size());
     for (const OrderedPass& pass : passes) {
         GpuProblem problem =
-            gpu::gpu_problem(pass, std::vector<DType>(polynomial->operands.size(), dtype), dtype, gpu_target(target), deterministic);
+            gpu::gpu_problem(pass, std::vector<DType>(polynomial->operands.size(), dtype),
+                                              dtype == DType::float64 ? DType::float64 : DType::float32, gpu_target(target), deterministic);
         std::string own;
         gpu::gpu_kernels_for(problem, "", [&](const GpuKernels& kernels) {
             own = (deterministic ? explain(pass, size_of(dtype)) : "") + kernels.explain;

@@ -149,13 +149,16 @@ class Runner {
     void run(const HostKernels& host, int first) {
         const auto known = rows_.find(polynomial().rows);
         const std::int64_t rows = known != rows_.end() ? known->second : 1;
+        sums_.resize(arrays_.size());
         for (std::size_t o = 0; o < arrays_.size(); ++o) {
             const Operand& operand = polynomial().operands[o];
             if (operand.role != Role::output) continue;
             // Every number has to be written that is not summed.
             const std::int64_t count = prepared_.problem.is_message(o) ? rows : rows_of(rows_, polynomial().space_of(operand));
-            const double start = prepared_.kernels.summed[o] || rows == 0 ? 0.0 : NAN;
+            const GpuKernels& kernels = prepared_.kernels;
+            const double start = kernels.summed[o] || kernels.cleared[o] || rows == 0 ? 0.0 : NAN;
             for (std::int64_t i = 0; i < count * operand.size(); ++i) put_number(arrays_[o], prepared_.problem.storage[o], i, start);
+            if (kernels.needs_sums[o]) sums_[o].assign(static_cast<std::size_t>(count * operand.size()), 0.0);
         }
         chunks_ = gpu_chunks(prepared_.kernels, rows, 1);
         if (!prepared_.kernels.streams.empty()) {  // many borders between chunks
@@ -165,7 +168,8 @@ class Runner {
         part_targets_.assign(static_cast<std::size_t>(chunks_.parts()), 1 << 20);
         for (std::size_t o = 0; o < arrays_.size(); ++o)
             parts_.emplace_back(
-                prepared_.kernels.has_parts[o] ? static_cast<std::size_t>(chunks_.parts() * polynomial().operands[o].size()) : 0, NAN);
+                prepared_.kernels.has_parts[o] ? static_cast<std::size_t>(chunks_.parts() * polynomial().operands[o].size()) : 0,
+                prepared_.kernels.cleared[o] ? 0.0 : NAN);
         for (const GpuStage& stage : prepared_.kernels.stages) run(host, first++, stage, rows);
     }
 
@@ -178,6 +182,7 @@ class Runner {
     unsigned error_ = 0;
     GpuChunks chunks_;
     std::vector<std::vector<double>> parts_;  // of every operand
+    std::vector<std::vector<double>> sums_;   // of outputs that are stored otherwise than they are summed
     std::vector<std::int64_t> part_targets_;
 
     const Polynomial& polynomial() const { return prepared_.problem.polynomial; }
@@ -198,8 +203,10 @@ class Runner {
         const auto which = static_cast<std::size_t>(argument.which);
         const auto index = [&]() -> const std::vector<std::int64_t>& { return indices_.at(polynomial().indices[which].name); };
         switch (argument.kind) {
-            case Kind::data:
             case Kind::sums:
+                if (prepared_.kernels.needs_sums[which]) return reinterpret_cast<std::uintptr_t>(sums_[which].data());
+                [[fallthrough]];
+            case Kind::data:
                 return reinterpret_cast<std::uintptr_t>(arrays_[which]);
             case Kind::stride:
             case Kind::sums_stride:

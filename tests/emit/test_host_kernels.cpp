@@ -36,12 +36,14 @@ EmittedCase with_storage(random::Engine& engine, EmittedCase one) {
     return one;
 }
 
-void compare(const std::vector<EmittedCase>& cases) {
+constexpr double exact = 1e-11, bfloat16_rounding = 1.0 / 256;
+
+void compare(const std::vector<EmittedCase>& cases, double tolerance = exact) {
     const auto results = run_emitted(cases);
     for (std::size_t i = 0; i < cases.size(); ++i)
         for (const auto& [name, numbers] : evaluate(cases[i].polynomial, cases[i].inputs)) {
             const double error = relative_error(results[i].at(name), numbers);
-            if (error > 1e-11)
+            if (error > tolerance)
                 FAIL_CHECK("case " << i << ", output " << name << ": error " << error << " in\n" << to_text(cases[i].polynomial));
         }
 }
@@ -195,6 +197,40 @@ TEST_CASE("a receiver with thousands of rows is divided, in a fixed order of sum
                     for (std::int64_t i = 0; i < (polynomial.space_of(operand) == "edge" ? edges : nodes) * operand.size(); ++i)
                         inputs.arrays[operand.name].push_back(normal(engine));
             cases.push_back({polynomial, inputs, schedule, true, ordered});
+        }
+    compare(cases);
+}
+
+TEST_CASE("stream kernels leave sums of 16-bit outputs in the compute type, be it rows that are added to or gradients of several kernels") {
+    if (!has_host_compiler()) return;
+    std::vector<EmittedCase> cases;
+    for (const auto& [order, schedule] : {std::pair{1, "stream"}, {1, "stream-split"}, {2, "stream-split"}}) {
+        random::Engine engine(7 + order);
+        const Polynomial polynomial = random::gradients(convolution(Irreps("34x0e+32x1o"), Irreps("0e+1o"), Irreps("0e+1o")), order);
+        random::Limits limits;
+        limits.rows = 60;
+        limits.work = 4e5;
+        const std::size_t operands = polynomial.operands.size();
+        EmittedCase one{polynomial, random::inputs(engine, polynomial, limits), schedule, order == 1};
+        one.storage.assign(operands, GpuNumber::bfloat16);
+        one.inputs = rounded_inputs(polynomial, std::move(one.inputs), std::vector<DType>(operands, DType::bfloat16));
+        cases.push_back(std::move(one));
+    }
+    compare(cases, bfloat16_rounding);
+}
+
+TEST_CASE("stream kernels take outputs with segments that no path writes, which are zero") {
+    if (!has_host_compiler()) return;
+    std::vector<EmittedCase> cases;
+    for (const bool ordered : {false, true})
+        for (const auto& [order, schedule] : {std::pair{1, "stream"}, {1, "stream-split"}, {2, "stream-split"}}) {
+            random::Engine engine(11 + order);
+            const Polynomial polynomial =
+                random::gradients(convolution(Irreps("4x0e+4x1e+8x2e"), Irreps("1x0e+1x1o+1x2e"), Irreps("0e")), order);
+            random::Limits limits;
+            limits.rows = 60;
+            limits.work = 4e5;
+            cases.push_back({polynomial, random::inputs(engine, polynomial, limits), schedule, order == 1, ordered});
         }
     compare(cases);
 }

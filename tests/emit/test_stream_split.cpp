@@ -89,14 +89,19 @@ TEST_CASE("an operand stands on one axis in every path, so that derivatives shar
     }
 }
 
-TEST_CASE("a kernel stays whole where it is asked to, and where channel-free gradients are stored in fewer bits than they are summed in") {
+TEST_CASE("a kernel stays whole where it is asked to; channel-free gradients of fewer bits than they are summed in do not keep it whole") {
     GpuProblem problem = problem_of("nequix-main", 1, GpuNumber::float32);
     std::string why_not;
     CHECK(stream_kernels(problem, why_not, StreamSplit::never).size() == 1);
     CHECK(stream_kernels(problem, why_not, StreamSplit::always).size() == 4);  // degrees of the input
     for (std::size_t o = 0; o < problem.storage.size(); ++o)
         if (problem.polynomial.operands[o].name == "y_gradient") problem.storage[o] = GpuNumber::bfloat16;
-    CHECK(stream_kernels(problem, why_not).size() == 1);
+    const std::vector<StreamKernel> kernels = stream_kernels(problem, why_not, StreamSplit::always);
+    REQUIRE(kernels.size() == 4);
+    for (const StreamKernel& kernel : kernels)
+        for (std::size_t o = 0; o < problem.storage.size(); ++o)
+            CHECK(kernel.schedule.operands[o].summed == problem.polynomial.operands[o].name.starts_with("x_gradient") +
+                                                            problem.polynomial.operands[o].name.starts_with("y_gradient"));
 }
 
 TEST_CASE("what no kernel may take alone is not split: paths of different indices, sums over channels beside numbers with channels") {

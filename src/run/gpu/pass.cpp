@@ -167,8 +167,13 @@ std::uint64_t Pass::argument(const KernelArgument& argument, const Call& call, v
             return static_cast<std::uint64_t>(chunks.rows);
         case Kind::aligned: {
             std::uint64_t bits = 0;
-            for (std::size_t o = 0; o < call.buffers.size() && o < 64; ++o)
-                if (address(call.buffers[o].data) % 16 == 0 && stride(o) * size_of(dtypes_[o]) % 16 == 0) bits |= std::uint64_t{1} << o;
+            for (std::size_t o = 0; o < call.buffers.size() && o < 64; ++o) {
+                const bool begins = kernels_.needs_sums[o] || address(call.buffers[o].data) % 16 == 0;  // the workspace does
+                const std::uint64_t row_bytes = kernels_.needs_sums[o]
+                                                    ? static_cast<std::uint64_t>(polynomial().operands[o].size()) * size_of(compute_)
+                                                    : stride(o) * size_of(dtypes_[o]);
+                if (begins && row_bytes % 16 == 0) bits |= std::uint64_t{1} << o;
+            }
             return bits;
         }
         case Kind::error:
@@ -181,13 +186,18 @@ std::uint64_t Pass::argument(const KernelArgument& argument, const Call& call, v
     return 0;
 }
 
-/// Outputs that are added to begin as zero, and so do all where there are no rows.
+/// Outputs that are added to begin as zero, and so do those that are not written whole, and all where there are no rows.
 void Pass::clear(const Call& call, void* workspace, Stream stream) const {
     for (std::size_t o = 0; o < polynomial().operands.size(); ++o) {
         const Operand& operand = polynomial().operands[o];
         const bool empty = call.rows[0] == 0 && operand.role == Role::output;
-        if (!kernels_.summed[o] && !empty) continue;
+        if (!kernels_.summed[o] && !kernels_.cleared[o] && !empty) continue;
         const auto count = static_cast<std::size_t>(rows_of(o, call.rows)), size = static_cast<std::size_t>(operand.size());
+        if (kernels_.cleared[o] && kernels_.has_parts[o]) {
+            const std::size_t bytes = size * size_of(compute_);
+            device_->zero(static_cast<std::byte*>(workspace) + offset(o, call.rows), bytes, bytes,
+                          static_cast<std::size_t>(chunks(call.rows).parts()), stream);
+        }
         if (kernels_.needs_sums[o] && !empty) {
             const std::size_t bytes = size * size_of(compute_);
             device_->zero(static_cast<std::byte*>(workspace) + offset(o, call.rows), bytes, bytes, count, stream);
