@@ -406,6 +406,7 @@ std::optional<StreamSchedule> fit(const GpuProblem& problem, StreamSchedule sche
 std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::string& why_not) {
     const Polynomial& polynomial = problem.polynomial;
     StreamSchedule schedule;
+    schedule.wide = problem.compute == GpuNumber::float64;
     if (polynomial.paths.empty()) return why_not = "there are no paths", std::nullopt;
     if (polynomial.rows.empty()) return why_not = "there is one row", std::nullopt;
     for (const Path& path : polynomial.paths) {

@@ -71,6 +71,7 @@ struct StreamSchedule {
     int team_bytes = 0;                ///< of shared memory
     int live_numbers = 0;              ///< registers' worth of numbers that live through the loop in the fullest warp
     std::vector<double> instructions;  ///< of every warp, predicted for a row
+    bool wide = false;                 ///< arithmetic in float64
     bool reloads = false;              ///< numbers without channels are read again for every segment on the first axis
     bool pinned = false;               ///< warp w of every team runs on scheduler w % 4
     bool cuts = false;                 ///< a receiver with very many rows may be divided among blocks, whose sums are added atomically

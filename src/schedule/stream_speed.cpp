@@ -25,10 +25,12 @@ std::vector<std::size_t> codes(const StreamSchedule& schedule, const std::vector
 ///   110 instructions for a row; a further code costs a twelfth, on the same scheduler a quarter more;
 /// - code beyond 32 kilobytes comes from the second-level cache at 0.46 instructions a cycle, once for all warps that run it: the more
 ///   teams share it the better;
+/// - in float64 an instruction takes a scheduler 1.75 times as long, and a quarter more code;
 /// - a row is some 1,800 cycles on its way from memory.
 /// Limits that lie close together are not reached.
 double stream_speed(const StreamSchedule& schedule) {
     constexpr double cycles_of_a_warp = 2.2, latency = 1800, producer = 110, kept_code = 2000, fetched = 0.46;
+    const double slower = schedule.wide ? 1.75 : 1, longer = schedule.wide ? 1.25 : 1;
     constexpr double further_code = 1.0 / 12, on_same = 0.25;
     constexpr std::size_t schedulers = 4;
     const int teams = schedule.blocks * schedule.teams;
@@ -43,7 +45,7 @@ double stream_speed(const StreamSchedule& schedule) {
         for (const std::size_t w : all)
             if (!schedule.pinned || w % schedulers == s) {
                 warps.push_back(w);
-                work += schedule.instructions[w] / (schedule.pinned ? 1 : schedulers);
+                work += slower * schedule.instructions[w] / (schedule.pinned ? 1 : schedulers);
             }
         const double different = std::min<double>(static_cast<double>(codes(schedule, warps).size()), per_scheduler);
         cycles = std::max(cycles, work / issued * (1 + on_same * std::max(0.0, different - 1)));
@@ -51,12 +53,12 @@ double stream_speed(const StreamSchedule& schedule) {
     const std::vector<std::size_t> different = codes(schedule, all);
     cycles *= 1 + further_code * static_cast<double>(different.size() - 1);
     double code = 0;
-    for (const std::size_t w : different) code += schedule.instructions[w];
+    for (const std::size_t w : different) code += longer * schedule.instructions[w];
     double sum = 0;
     constexpr double power = 4;
     for (const double limit :
-         {cycles, cycles_of_a_warp * std::ranges::max(schedule.instructions) / teams, code > kept_code ? code / (fetched * teams) : 0.0,
-          latency / (teams * (schedule.stages - schedule.lag - 0.5))})
+         {cycles, slower * cycles_of_a_warp * std::ranges::max(schedule.instructions) / teams,
+          code > kept_code ? code / (fetched * teams) : 0.0, latency / (teams * (schedule.stages - schedule.lag - 0.5))})
         sum += std::pow(limit, power);
     return std::pow(sum, -1 / power);
 }

@@ -106,9 +106,11 @@ std::vector<StreamKernel> stream_kernels(const GpuProblem& problem, std::string&
     if (sets.size() > 1 && sets.size() <= most_sets)
         for (const Paths& paths : sets) list.push_back(candidate(problem, paths));
     // Light kernels are joined while that makes the sum smaller: every kernel reads what has no channels, and its producers handle every
-    // row. Of the pairs that were looked at, the one that saves most comes first.
+    // row. Of the pairs that were looked at, the one that saves most comes first. A saving that is small beside what the pair takes may be
+    // none: longer code is what is predicted worst.
     std::map<Paths, Candidate> pairs;
     constexpr std::size_t most_light = 5;  // every pair is scheduled
+    constexpr double least_saving = 0.025;
     for (bool changed = split == StreamSplit::chosen; changed && list.size() > 2;) {
         changed = false;
         std::ranges::stable_sort(list, {}, &Candidate::cycles);
@@ -119,7 +121,8 @@ std::vector<StreamKernel> stream_kernels(const GpuProblem& problem, std::string&
                 const Paths both = joined(list[i].paths, list[j].paths);
                 const auto [found, fresh] = pairs.try_emplace(both);
                 if (fresh) found->second = candidate(problem, both);
-                if (const double saved = list[i].cycles + list[j].cycles - found->second.cycles; saved > most) {
+                const double apart = list[i].cycles + list[j].cycles, saved = apart - found->second.cycles;
+                if (saved > most && saved > least_saving * apart) {
                     most = saved;
                     one = i;
                     other = j;

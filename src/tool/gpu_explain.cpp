@@ -19,8 +19,7 @@ int explain_gpu(const Request& request, const std::string& target, DType dtype, 
     std::string text = request.title + " on " + gpu_target(target).name() + ", " + to_text(dtype) + "\n";
     if (deterministic) text += explain_passes(passes.size());
     for (const OrderedPass& pass : passes) {
-        GpuProblem problem =
-            gpu::gpu_problem(pass, std::vector<DType>(polynomial->operands.size(), dtype),
+        GpuProblem problem = gpu::gpu_problem(pass, std::vector<DType>(polynomial->operands.size(), dtype),
                                               dtype == DType::float64 ? DType::float64 : DType::float32, gpu_target(target), deterministic);
         std::string own;
         gpu::gpu_kernels_for(problem, "", [&](const GpuKernels& kernels) {

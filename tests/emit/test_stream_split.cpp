@@ -29,6 +29,7 @@ GpuProblem problem_of(const char* label, int order, GpuNumber type) {
 TEST_CASE("kernels of a convolution's derivatives have every path once and share no segment with channels") {
     for (const auto& [label, order, type] : {std::tuple{"nequip-revmd17-benzene", 1, GpuNumber::float32},
                                              {"nequix-main", 2, GpuNumber::float32},
+                                             {"nequix-main", 1, GpuNumber::float64},
                                              {"natural-l3-128", 2, GpuNumber::float32},
                                              {"natural-l3-128", 2, GpuNumber::float64}}) {
         const std::string which = std::string(label) + ", order " + std::to_string(order);
