@@ -1,26 +1,24 @@
 #include "base/error.hpp"
+#include "base/memory.hpp"
 #include "model/evaluation.hpp"
 
 namespace clebsch {
 namespace {
 
-/// Memory that grows and is never given back; a larger request loses what it held.
+/// Memory that grows and is never given back; a larger request loses what it held. Not initialised: pages nobody touches cost nothing.
 class Scratch {
  public:
     std::byte* of(std::size_t bytes) {
-        if (bytes > size_) {
-            memory_.reset();
-            size_ = 0;
-            memory_.reset(new std::byte[bytes]);  // not initialised: pages nobody touches cost nothing
-            size_ = bytes;
+        if (bytes > memory_.size()) {
+            memory_ = {};
+            memory_ = Memory(bytes, "the workspace of a model");
         }
-        return memory_.get();
+        return memory_.data();
     }
-    std::size_t size() const { return size_; }
+    std::size_t size() const { return memory_.size(); }
 
  private:
-    std::unique_ptr<std::byte[]> memory_;
-    std::size_t size_ = 0;
+    Memory memory_;
 };
 
 ProgramPlan planned(const Program& program, std::vector<DType> dtypes, DType compute, const PotentialOptions& options) {
@@ -39,21 +37,17 @@ struct Planned {
 
     /// Arranges the shared arrays for all launches to come.
     void prepare() {
-        constexpr std::size_t line = 64;
-        const std::size_t bytes = plan.prepared_bytes();
-        memory.reset(new std::byte[bytes + line]);
-        prepared = memory.get() + (line - reinterpret_cast<std::uintptr_t>(memory.get()) % line) % line;
-        plan.prepare(arrays.buffers(), prepared, bytes);
+        memory = Memory(plan.prepared_bytes(), "the prepared weights of a model");
+        plan.prepare(arrays.buffers(), memory.data(), memory.size());
     }
     void launch(Scratch& workspace, const ParallelFor& parallel_for) const {
         const std::size_t bytes = plan.workspace_bytes(arrays.rows(), parallel_for.threads);
-        plan.launch(arrays.call(), {workspace.of(bytes), bytes}, parallel_for, prepared);
+        plan.launch(arrays.call(), {workspace.of(bytes), bytes}, parallel_for, memory.data());
     }
 
     ProgramPlan plan;
     CallArrays arrays;
-    std::unique_ptr<std::byte[]> memory = {};
-    std::byte* prepared = nullptr;
+    Memory memory;  ///< prepared shared arrays
 };
 
 Planned gradient_of(const Model& model, const PotentialOptions& options) {
