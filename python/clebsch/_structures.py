@@ -65,6 +65,8 @@ def structures_of(
     batch = None if structure is None else np.ascontiguousarray(structure, dtype=np.int64)
     if batch is not None and (batch.shape != (atoms,) or (atoms and np.asarray(structure).dtype.kind not in "iu")):
         raise ClebschError(f"structure: expected {atoms} integers, got {np.asarray(structure).dtype.name} {batch.shape}")
+    if batch is not None and atoms and np.asarray(structure).max() > np.iinfo(np.int64).max:
+        raise ClebschError(f"structure: expected numbers below 2^63, got {np.asarray(structure).max()}")
     count = 1
     cells = flags = None
     if cell is not None:

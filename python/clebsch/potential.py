@@ -118,7 +118,10 @@ class Potential:
         species = array_of("numbers", numbers)
         if species.shape != (batch.atoms,) or (batch.atoms and species.dtype.kind not in "iu"):
             raise ClebschError(f"numbers: expected {batch.atoms} integers, got {species.dtype.name} {species.shape}")
-        species = np.ascontiguousarray(np.clip(species, -1, 1000), dtype=np.intc)
+        outside = np.flatnonzero((species < 0) | (species > np.iinfo(np.intc).max))
+        if outside.size:
+            raise ClebschError(f"numbers: expected an atomic number of atom {outside[0]}, got {species[outside[0]]}")
+        species = np.ascontiguousarray(species, dtype=np.intc)
         energy = np.zeros(batch.count)
         atom_energy = np.zeros(batch.atoms)
         forces = np.zeros((batch.atoms, 3))

@@ -1,6 +1,7 @@
 // The closed list of unary functions: names, and their meaning in long double.
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "base/error.hpp"
@@ -134,13 +135,14 @@ long double evaluate(const Function& function, long double x) {
         case FunctionKind::absolute:
             return std::fabs(x);
         case FunctionKind::sign:
-            return x > 0 ? 1.0L : x < 0 ? -1.0L : 0.0L;
+            return x > 0 ? 1.0L : x < 0 ? -1.0L : x;  // NaN stays one
         case FunctionKind::relu:
-            return x > 0 ? x : 0.0L;
+            return x < 0 ? 0.0L : x;
         case FunctionKind::step:
             return x > 0 ? 1.0L : 0.0L;
         case FunctionKind::power:
             if (x == 0 && function.parameter < 0) return 0;
+            if (x < 0 && function.parameter != std::floor(function.parameter)) return std::numeric_limits<long double>::quiet_NaN();
             return std::pow(x, static_cast<long double>(function.parameter));
         case FunctionKind::sinc:
             return sinc_derivative(static_cast<int>(function.parameter), x);

@@ -127,7 +127,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view start, std::int64_t 
 }
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
-    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe, which is refused below, is not waited for
     if (descriptor_ < 0) {
         const int code = errno;
         throw Error(code == ENOENT || code == ENOTDIR ? ErrorKind::not_found : ErrorKind::io,

@@ -230,6 +230,10 @@ int run_on_gpu(const Arguments& arguments, int device) {
 
 int run(const Arguments& arguments) {
     const std::optional<int> gpu = arguments.machine.gpu();
+    if (!gpu)
+        for (const auto& [option, number] :
+             {std::pair{"--blocks", arguments.blocks}, {"--consumers", arguments.consumers}, {"--team-warps", arguments.team_warps}})
+            if (number != 0) fail(std::string(option) + ": expected with --device cuda only, got --device " + arguments.machine.device);
     if (!arguments.list && gpu) return run_on_gpu(arguments, *gpu);
     if (!arguments.list) return Bench(arguments).run();
     Report report;

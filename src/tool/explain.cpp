@@ -187,6 +187,9 @@ int run(const Arguments& arguments) {
     if (is_checkpoint(arguments.operation.name)) require_distinct({{"MODEL", arguments.operation.name}, {"--svg", arguments.svg}});
     require_distinct({{"--text", arguments.operation.text_file}, {"--svg", arguments.svg}});
     require_writable({{"--svg", arguments.svg}});
+    if (arguments.target.empty())
+        for (const auto& [option, given] : {std::pair{"--source", arguments.source}, {"--deterministic", arguments.machine.deterministic}})
+            if (given) fail(std::string(option) + ": expected together with --target, which is not given");
     if (arguments.operation.name.empty() && arguments.operation.text_file.empty()) {
         print_list(arguments.json);
         return exit_done;

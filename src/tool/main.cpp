@@ -39,8 +39,11 @@ bool is_number(const std::string& text) {
     return true;
 }
 
-/// CLI11 reads "" as 0, -1 as 2^64 - 1 where it wants no sign, and what is too large as the largest number there is.
-void check_numbers(CLI::App& app) {
+bool is_given(const std::string& text) { return !text.empty(); }
+
+/// CLI11 reads "" as 0, -1 as 2^64 - 1 where it wants no sign, and what is too large as the largest number there is. A text that is empty,
+/// as an unset variable of a script leaves it, would pass for an option that is not given: files would not be written.
+void check_values(CLI::App& app) {
     const auto check = [](CLI::Option& option, bool (*good)(const std::string&), const std::string& expected) {
         // `transform` puts it before the checks there are: what is no number cannot be out of range.
         option.transform(
@@ -52,6 +55,7 @@ void check_numbers(CLI::App& app) {
             if (type.starts_with("INT")) check(*option, is_number<std::int64_t>, "an integer");
             if (type.starts_with("UINT")) check(*option, is_number<std::uint64_t>, "an integer of at least 0");
             if (type.starts_with("FLOAT")) check(*option, is_number<double>, "a finite number");
+            if (type.starts_with("TEXT") && !option->get_positional()) check(*option, is_given, "a value");
         }
 }
 
@@ -91,7 +95,7 @@ int main(int argc, char** argv) {
         add_demo(app, status);
         for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
             command->parse_complete_callback(check_environment);
-        check_numbers(app);
+        check_values(app);
         if (argc > 1 && argv[1][0] != '-') check_command(app, argv[1]);
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

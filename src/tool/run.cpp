@@ -69,6 +69,8 @@ class Run {
         // Whoever names the structure file as --out wants its frames with results.
         require_distinct({{"MODEL", arguments_.model}, {"--out", arguments_.out}});
         require_writable({{"--out", arguments_.out}});
+        if (arguments_.profile && !arguments_.machine.gpu())
+            fail("--profile: expected with --device cuda only, got --device " + arguments_.machine.device);
         std::vector<XyzFrame> frames = read_structures(arguments_.structure);
         const PotentialOptions options = potential_options(arguments_.machine, arguments_.model_options);
         Potential potential = Potential::load(arguments_.model, options);

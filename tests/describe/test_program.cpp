@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "base/error.hpp"
@@ -120,6 +121,17 @@ TEST_CASE("functions: text, and values where it matters") {
     CHECK(value("silu", 1.5L) == doctest::Approx(1.5 / (1 + std::exp(-1.5))));
     CHECK(value("softplus", 800) == 800);
     CHECK(value("softplus", -800) == doctest::Approx(0));
+    constexpr long double nan = std::numeric_limits<long double>::quiet_NaN(), infinity = std::numeric_limits<long double>::infinity();
+    CHECK(value("step", nan) == 0);
+    for (const char* name : {"exp", "log", "sin", "cos", "tanh", "sigmoid", "silu", "softplus", "erf", "absolute", "sign", "relu",
+                             "power(-1.5)", "power(2)", "sinc(0)", "sinc(12)"}) {
+        CAPTURE(std::string(name));
+        CHECK(std::isnan(value(name, nan)));
+    }
+    CHECK(value("relu", -infinity) == 0);
+    CHECK(value("relu", infinity) == infinity);
+    for (const long double negative : {-2.0L, -infinity}) CHECK(std::isnan(value("power(0.5)", negative)));
+    CHECK(value("power(2)", -infinity) == infinity);
 }
 
 TEST_CASE("derivatives of sin(x)/x agree with the integral of t^n cos(xt + n pi/2) over [0, 1]") {

@@ -1,3 +1,4 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -144,6 +145,10 @@ TEST_CASE("safetensors: truncations and single damaged bytes give an error or a 
     check_rejected([&] { open.load("a"); }, "was the file changed?");
     check_rejected([] { SafetensorsFile("/nonexistent/x.safetensors"); }, "cannot open file '/nonexistent/x.safetensors'");
     check_rejected([] { SafetensorsFile("/"); }, "not an ordinary file");
+    const TemporaryFile pipe;
+    std::filesystem::remove(pipe.path);
+    REQUIRE(::mkfifo(pipe.path.c_str(), 0600) == 0);
+    check_rejected([&] { SafetensorsFile{pipe.path}; }, "not an ordinary file");
 }
 
 TEST_CASE("safetensors: what cannot be written is refused") {

@@ -101,6 +101,11 @@ def test_errors_name_what_is_wrong(potential: clebsch.Potential) -> None:
         potential(numbers.astype(float), positions)
     with pytest.raises(clebsch.ClebschError, match=r"atom 0 \(At\)"):
         potential(np.where(np.arange(21) == 0, 85, numbers), positions)
+    for wrong in (-1, 2**40, 2**32 + 8):
+        with pytest.raises(clebsch.ClebschError, match=f"numbers: expected an atomic number of atom 3, got {wrong}"):
+            potential(np.where(np.arange(21) == 3, wrong, numbers), positions)
+    with pytest.raises(clebsch.ClebschError, match=f"structure: expected numbers below .*, got {2**63}"):
+        potential(numbers, positions, structure=np.array([0] * 20 + [2**63], np.uint64))
     with pytest.raises(clebsch.ClebschError, match="not finite"):
         potential(numbers, np.where(np.arange(63).reshape(21, 3) == 7, np.nan, positions))
     with pytest.raises(FileNotFoundError):

@@ -65,6 +65,11 @@ TEST_CASE("usage errors and bad input end with code 2 and say what was expected"
     check_error({"bench", "nequix-main", "--dtype", "float8"}, {"float8"});
     check_error({"bench", "--passes", "sideways"}, {"sideways"});
     check_error({"bench", "--structure", data + "water-216.xyz"}, {"--cutoff"});
+    for (const std::string option : {"--blocks", "--consumers", "--team-warps"})
+        check_error({"bench", "--quick", option, "2"}, {option + ": expected with --device cuda only, got --device cpu"});
+    check_error({"run", "model", "structure", "--profile"}, {"--profile: expected with --device cuda only, got --device cpu"});
+    for (const std::string option : {"--source", "--deterministic"})
+        check_error({"explain", "nequix-main", option}, {option + ": expected together with --target"});
     check_error({"check"}, {"expected an operation"});
     check_error({"check", "nequix-main", "--seed", "-1"}, {"--seed: expected an integer of at least 0, got '-1'"});
     for (const std::string option : {"--copy", "--fma"}) {
@@ -78,7 +83,15 @@ TEST_CASE("usage errors and bad input end with code 2 and say what was expected"
     check_error({"bench", "nequix-main", "--seconds", "nan"}, {"--seconds: expected a finite number, got 'nan'"});
     for (const std::string number : {"0", "-1", "601"})
         check_error({"bench", "nequix-main", "--seconds", number}, {"--seconds: expected 0.01 to 600 seconds, got '" + number + "'"});
-    check_error({"bench", "--in", ""}, {"--in: expected irreps"});
+    for (const std::vector<std::string>& command : {std::vector<std::string>{"bench", "--in", ""},
+                                                    {"explain", "--text", ""},
+                                                    {"explain", "nequix-main", "--target", ""},
+                                                    {"explain", "nequix-main", "--derivative", ""},
+                                                    {"irreps", "1o", "1o", "--keep", ""},
+                                                    {"run", "model", "structure", "--out", ""},
+                                                    {"md", "model", "structure", "--trajectory", ""},
+                                                    {"relax", "model", "structure", "--plot", ""}})
+        check_error(command, {command[command.size() - 2] + ": expected a value, got ''"});
     check_error({"bench", "nequix-main", "--rows", "1e3"}, {"--rows: expected an integer, got '1e3'"});
     check_error({"bench", "nequix-main", "--cutoff", "3"}, {"--cutoff: expected together with --structure"});
     check_error({"bench", "nequix-main", "--filter", "0e"}, {"--filter: expected together with --in"});
@@ -217,8 +230,12 @@ TEST_CASE("explain: lists what there is, and what an operation needs") {
 }
 
 TEST_CASE("check: passes on operations of every kind, for all derivatives") {
-    for (const std::vector<std::string>& what : std::vector<std::vector<std::string>>{
-             {"convolution", "in=3x0e+2x1o", "edge=0e+1o", "out=0e+1o"}, {"linear", "in=4x0e+2x1o", "out=3x0e+5x1o"}, {"harmonics-3"}}) {
+    for (const std::vector<std::string>& what :
+         std::vector<std::vector<std::string>>{{"convolution", "in=3x0e+2x1o", "edge=0e+1o", "out=0e+1o"},
+                                               {"linear", "in=4x0e+2x1o", "out=3x0e+5x1o"},
+                                               {"harmonics-3"},
+                                               // A short vector bends the harmonics within the step of differences.
+                                               {"harmonics-6", "--seed", "3"}}) {
         std::vector<std::string> arguments = {"check"};
         arguments.insert(arguments.end(), what.begin(), what.end());
         CAPTURE(what.front());
