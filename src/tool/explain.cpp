@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "describe/operations/named_problems.hpp"
 #include "describe/text.hpp"
 #include "tool/command.hpp"
@@ -195,6 +196,7 @@ int run(const Arguments& arguments) {
         return exit_done;
     }
     if (is_checkpoint(arguments.operation.name)) {
+        if (!arguments.target.empty()) fail("--target: expected an operation, got the model " + in_quotes(arguments.operation.name, 4096));
         Report report;
         explain_model(report, arguments.operation.name, arguments.machine, arguments.model_options, arguments.sizes, arguments.svg);
         report.print(arguments.json);
@@ -211,7 +213,8 @@ int run(const Arguments& arguments) {
     progress.now("deriving");
     const Request request = read_request(arguments.operation);
     if (!arguments.target.empty())
-        return explain_gpu(request, arguments.target, storage_type(arguments.machine), arguments.machine.deterministic, arguments.source);
+        return explain_gpu(request, arguments.target, storage_type(arguments.machine), arguments.machine.deterministic, arguments.source,
+                           arguments.json);
     if (arguments.print_text && !arguments.json) {
         std::fputs(text_of(request.description).c_str(), stdout);
         return exit_done;

@@ -7,16 +7,17 @@
 #include "run/gpu/plan.hpp"
 #include "schedule/gpu_order.hpp"
 #include "tool/command.hpp"
+#include "tool/report.hpp"
 
 namespace clebsch::tool {
 
-int explain_gpu(const Request& request, const std::string& target, DType dtype, bool deterministic, bool source) {
+int explain_gpu(const Request& request, const std::string& target, DType dtype, bool deterministic, bool source, bool json) {
     const auto* polynomial = std::get_if<Polynomial>(&request.description);
     if (polynomial == nullptr)
         throw Error(ErrorKind::unsupported, request.title + " is a program: clebsch explain --target takes polynomials");
     const gpu::CompilerStatus compiler = gpu::compiler_status();
     const std::vector<OrderedPass> passes = gpu_passes(*polynomial, deterministic);
-    std::string text = request.title + " on " + gpu_target(target).name() + ", " + to_text(dtype) + "\n";
+    std::string text;
     if (deterministic) text += explain_passes(passes.size());
     for (const OrderedPass& pass : passes) {
         GpuProblem problem = gpu::gpu_problem(pass, std::vector<DType>(polynomial->operands.size(), dtype),
@@ -40,7 +41,17 @@ int explain_gpu(const Request& request, const std::string& target, DType dtype, 
         text += own;
     }
     if (!compiler.found) text += "registers: " + compiler.text + "\n";
-    std::fputs(text.c_str(), stdout);
+    const std::string name = gpu_target(target).name();
+    if (!json) {
+        std::fputs((request.title + " on " + name + ", " + to_text(dtype) + "\n" + text).c_str(), stdout);
+        return exit_done;
+    }
+    Report report;
+    report.fact("operation", "operation", request.title);
+    report.fact("target", "target", name);
+    report.fact("dtype", "dtype", to_text(dtype));
+    report.fact("schedule", "schedule", text);
+    report.print(json);
     return exit_done;
 }
 

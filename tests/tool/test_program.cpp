@@ -68,6 +68,7 @@ TEST_CASE("usage errors and bad input end with code 2 and say what was expected"
     for (const std::string option : {"--blocks", "--consumers", "--team-warps"})
         check_error({"bench", "--quick", option, "2"}, {option + ": expected with --device cuda only, got --device cpu"});
     check_error({"run", "model", "structure", "--profile"}, {"--profile: expected with --device cuda only, got --device cpu"});
+    check_error({"explain", "model.nqx", "--target", "sm_90"}, {"--target: expected an operation, got the model 'model.nqx'"});
     for (const std::string option : {"--source", "--deterministic"})
         check_error({"explain", "nequix-main", option}, {option + ": expected together with --target"});
     check_error({"check"}, {"expected an operation"});
@@ -209,6 +210,7 @@ TEST_CASE("explain: counts of a convolution and of its derivatives, by hand") {
     CHECK(backward["operands"].size() == 7);
     const json second = json_of({"explain", "nequix-main", "--derivative", "x,y,weights", "--derivative", "x,out_cotangent"});
     CHECK(second["multiply_adds_per_row"].get<double>() > forward["multiply_adds_per_row"].get<double>());
+    CHECK(contains(json_of({"explain", "nequip-water", "--target", "sm_90"})["schedule"].get<std::string>(), "paths"));
     const json along = json_of({"explain", "nequix-main", "--derivative", "forward:x"});
     CHECK(along["operands"].back()["name"] == "out_tangent");
 }
