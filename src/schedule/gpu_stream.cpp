@@ -313,9 +313,10 @@ int working_registers(const GpuProblem& problem, const StreamSchedule& schedule)
         for (const auto& [segment, count] : components) sum += count;
         waiting = std::max(waiting, sum - 2);
     }
-    const int least = 38 + waiting, for_another = 10 + waiting;
+    const bool wide = problem.compute == GpuNumber::float64;
+    const int least = (wide ? 38 : 40) + waiting, for_another = 10 + waiting;
     const int more = std::max(0, static_cast<int>(operands.size()) - 2) * for_another;
-    return (least + more) * (problem.compute == GpuNumber::float64 ? 4 : 3) / 3;
+    return (least + more) * (wide ? 4 : 3) / 3;
 }
 
 /// As many stages as shared memory holds; false if they are too few to hide the way from memory.

@@ -97,7 +97,8 @@ std::vector<StreamKernel> stream_kernels(const GpuProblem& problem, std::string&
     std::optional<StreamSchedule> whole = schedule_stream(problem, why_not);
     double best = whole ? kernel_cycles(*whole, problem) : std::numeric_limits<double>::infinity();
     std::vector<Candidate> list;
-    constexpr double least_gain = 1.2;  // a kernel takes time to start, and ends when its last team does; predictions err by a tenth
+    // A kernel takes time to start, and ends when its last team does. Predictions err by a tenth, in float64 by more.
+    const double least_gain = problem.compute == GpuNumber::float64 ? 1.2 : 1.14;
     const bool hopeless =
         whole && split == StreamSplit::chosen && stream_cycles(*whole, problem) < least_gain * stream_memory_cycles(*whole, problem);
     const bool may = split != StreamSplit::never && !hopeless && can_be_split(problem);
