@@ -23,19 +23,21 @@ class RowsEmitter {
         KernelText kernel{.name = "clebsch_rows", .text = {}, .arguments = arguments()};
         source_.line("// A warp a row: what is no matrix lies in its part of shared memory, at n.");
         write_arguments(source_, problem_, kernel.arguments);
-        source_.line("extern \"C\" __global__ void __launch_bounds__(" + number(32 * RowsSchedule::warps) + ", " +
-                     number(RowsSchedule::blocks) + ") clebsch_rows(const __grid_constant__ Arguments a) {");
+        source_.line("extern \"C\" __global__ void __launch_bounds__(" + number(32 * RowsSchedule::warps) + ", " + number(blocks()) +
+                     ") clebsch_rows(const __grid_constant__ Arguments a) {");
         source_.line("DYNAMIC_SHARED(memory);");
         source_.line("const int lane = threadIdx.x % 32;");
         source_.line(type() + "* const n = reinterpret_cast<" + type() + "*>(memory) + threadIdx.x / 32 * " + number(schedule_.numbers) +
                      ";");
-        source_.line(type() + "* const left = n + " + number(schedule_.left_place) + ";");
         source_.line(type() + "* const right = n + " + number(schedule_.right_place) + ";");
         source_.line("const i64 row = static_cast<i64>(blockIdx.x) * " + number(RowsSchedule::warps) + " + threadIdx.x / 32;");
         source_.line("if (row >= a.rows) return;");
         write_rows();
         write_inputs();
         if (masked_) source_.line("if (!masked) {");
+        for (const RowsProduct& product : schedule_.products)
+            if (schedule_.ahead && product.kind != RowsProduct::Kind::into_left) write_left(product);
+        if (schedule_.ahead) source_.line("__syncwarp();");
         for (const RowsProduct& product : schedule_.products) write_product(product);
         if (masked_) {
             source_.line("} else {");
@@ -58,6 +60,13 @@ class RowsEmitter {
     SourceText source_;
 
     const Polynomial& polynomial() const { return problem_.polynomial; }
+    /// Of a multiprocessor, which decide how many registers there are: more warps hide more latency, derivatives need more registers.
+    std::int64_t blocks() const {
+        const bool forward = std::ranges::all_of(schedule_.products,
+                                                 [](const RowsProduct& product) { return product.kind == RowsProduct::Kind::into_right; });
+        const std::int64_t most = forward ? RowsSchedule::blocks : RowsSchedule::blocks - 2, reserved = 1024;
+        return std::clamp<std::int64_t>(problem_.target.shared_bytes / (schedule_.shared_bytes + reserved), 1, most);
+    }
     const Operand& operand(int o) const { return polynomial().operands[static_cast<std::size_t>(o)]; }
     const Segment& segment(int o, int s) const { return operand(o).segments[static_cast<std::size_t>(s)]; }
     const Path& path(int p) const { return polynomial().paths[static_cast<std::size_t>(p)]; }
@@ -144,24 +153,39 @@ class RowsEmitter {
         source_.line("// " + matrix.name + "." + std::to_string(product.segment) + ", " + number(product.left) + " x " +
                      number(product.right));
         source_.line("{");
-        if (product.kind != ProductKind::into_left) write_left(product);
-        if (product.kind != ProductKind::into_right)
-            for (const RowsUse& use : product.uses) write_right(product, use, true);
-        source_.line("__syncwarp();");
-        const std::string call = product.kind == ProductKind::into_right  ? "into_right"
-                                 : product.kind == ProductKind::into_left ? "into_left"
-                                                                          : "write";
+        const bool into_right = product.kind == ProductKind::into_right, several = product.uses.size() > 1;
+        bool wrote = false;
+        if (product.kind != ProductKind::into_left && !schedule_.ahead) {
+            write_left(product);
+            wrote = true;
+        }
+        // One factor along columns stays where it is.
+        const RowsUse& only = product.uses.front();
+        std::string right = "n + " + number(schedule_.right_place), strides = number(product.components) + ", 1";
+        if (several) {
+            if (into_right)
+                source_.line("for (int i = lane; i < " + number(product.right * product.components) + "; i += 32) right[i] = 0;");
+            else
+                for (const RowsUse& use : product.uses) write_right(product, use, true);
+            wrote = true;
+        } else {
+            right = place(only.operand) + " + " + number(operand(only.operand).offset(only.segment));
+            strides = number(channel_stride(only.operand, only.segment)) + ", " + number(component_stride(only.operand, only.segment));
+        }
+        if (wrote) source_.line("__syncwarp();");
+        const std::string call = into_right ? "into_right" : product.kind == ProductKind::into_left ? "into_left" : "write";
         source_.line("RowMatrix<" + type() + ", " + number(product.left) + ", " + number(product.right) + ", " +
-                     number(product.components) + ", " + number(product.vector) + ", " + number(product.lanes) + ">::" + call + "(" +
-                     address(product.operand) + " + " + number(matrix.offset(product.segment)) + ", " +
-                     (product.operand < 64 ? "(a.aligned >> " + number(product.operand) + " & 1) != 0" : "false") + ", left, right);");
+                     number(product.components) + ", " + number(product.vector) + ", " + number(product.lanes) + ", " + strides +
+                     ">::" + call + "(" + address(product.operand) + " + " + number(matrix.offset(product.segment)) + ", " +
+                     (product.operand < 64 ? "(a.aligned >> " + number(product.operand) + " & 1) != 0" : "false") + ", n + " +
+                     number(product.left_place) + ", " + right + ");");
         source_.line("__syncwarp();");
-        if (product.kind == ProductKind::into_right)
+        if (into_right && several)
             for (const RowsUse& use : product.uses) write_right(product, use, false);
         if (product.kind == ProductKind::into_left)
             for (const RowsUse& use : product.uses)
                 for (const int p : use.paths) write_path_into_left(product, use, p);
-        source_.line("__syncwarp();");
+        if (into_right && several) source_.line("__syncwarp();");
         source_.line("}");
     }
 
@@ -263,7 +287,8 @@ class RowsEmitter {
                 source_.line("}");
             }
         for (int k = 0; k < product.components; ++k)
-            source_.line("left[l * " + number(product.components) + " + " + number(k) + "] = sum_" + std::to_string(k) + ";");
+            source_.line("n[" + number(product.left_place) + " + l * " + number(product.components) + " + " + number(k) + "] = sum_" +
+                         std::to_string(k) + ";");
         source_.line("}");
     }
 
@@ -294,8 +319,8 @@ class RowsEmitter {
         write_letters(one, contracted, "m");
         const std::vector<std::size_t> inputs = left_inputs(product, use, one);
         write_loads(p, inputs, entries);
-        source_.line("const " + type() + "* const s = left + (" + flat(one, rows) + ") * " + number(product.components) + " + " +
-                     number(use.first) + ";");
+        source_.line("const " + type() + "* const s = n + " + number(product.left_place) + " + (" + flat(one, rows) + ") * " +
+                     number(product.components) + " + " + number(use.first) + ";");
         const std::size_t right = right_at(product, use, one);
         for (const CoefficientEntry& entry : entries)
             source_.line("sum_" + std::to_string(entry.index.back()) + " += s[" + number(entry.index[right]) + "] * (" +

@@ -14,6 +14,7 @@ constexpr std::int64_t least_numbers = 64;      ///< of a row's matrices
 constexpr std::size_t most_entries = 512;       ///< coefficients of a path, written out
 constexpr int most_components = 48;             ///< of a product
 constexpr int most_registers = 32;              ///< of sums a lane keeps
+constexpr std::int64_t most_ahead = 1024;       ///< numbers of the matrices' rows that are made before the first product
 constexpr std::int64_t most_shared = 96 << 10;  ///< bytes of a block
 
 std::size_t at(int position) { return static_cast<std::size_t>(position); }
@@ -140,7 +141,7 @@ std::optional<RowsSchedule> schedule_rows(const GpuProblem& problem, std::string
     for (const Operand& operand : polynomial.operands)
         if (operand.rows.kind == Addressing::Kind::indexed && !chains->contains(operand.rows.via)) return no("an operand is in no path");
     std::set<std::pair<int, int>> written;
-    std::int64_t left = 0, right = 0;
+    std::int64_t left = 0, right = 0, all_left = 0;
     for (const auto& [key, uses] : found) {
         const auto& [operand, segment, kind, channels, rows] = key;
         const Path& path = polynomial.paths[at(uses.begin()->second.paths.front())];
@@ -157,8 +158,10 @@ std::optional<RowsSchedule> schedule_rows(const GpuProblem& problem, std::string
                     break;
             product.lanes = 1;
             while (product.lanes < 32 && product.lanes * product.vector < product.right) product.lanes *= 2;
-            left = std::max(left, product.left * product.components);
-            right = std::max(right, product.right * product.components);
+            const std::int64_t numbers_of_rows = product.left * product.components;
+            left = std::max(left, numbers_of_rows);
+            if (kind != Kind::into_left) all_left += numbers_of_rows;
+            if (product.uses.size() > 1) right = std::max(right, product.right * product.components);
             schedule.products.push_back(product);
             product.components = 0;
             product.uses.clear();
@@ -187,9 +190,17 @@ std::optional<RowsSchedule> schedule_rows(const GpuProblem& problem, std::string
             if (operand.segments[s].size() > 0 && !written.contains({static_cast<int>(o), static_cast<int>(s)}))
                 schedule.zero.emplace_back(static_cast<int>(o), static_cast<int>(s));
     }
-    schedule.left_place = schedule.numbers;
-    schedule.right_place = schedule.left_place + left;
-    schedule.numbers = schedule.right_place + right;
+    schedule.ahead = all_left <= most_ahead;
+    const std::int64_t common = schedule.numbers;
+    schedule.numbers += left;
+    for (RowsProduct& product : schedule.products) {
+        product.left_place = common;
+        if (!schedule.ahead || product.kind == Kind::into_left) continue;
+        product.left_place = schedule.numbers;
+        schedule.numbers += product.left * product.components;
+    }
+    schedule.right_place = schedule.numbers;
+    schedule.numbers += right;
     const std::int64_t bytes = RowsSchedule::warps * schedule.numbers * bytes_of(problem.compute);
     if (bytes > std::min<std::int64_t>(most_shared, problem.target.shared_bytes))
         return no("a row has too many numbers beside its matrices");

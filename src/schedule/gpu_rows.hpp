@@ -26,19 +26,21 @@ struct RowsProduct {
     std::string rows;                  ///< letters, outermost first; the column's letter follows
     std::int64_t left = 1, right = 1;  ///< rows and columns
     int components = 0;                ///< of all uses
+    std::int64_t left_place = 0;       ///< of the numbers of its rows in a warp's memory
     int vector = 1, lanes = 32;        ///< numbers a lane takes at once; lanes that share a row of the matrix
     std::vector<RowsUse> uses;
 };
 
 struct RowsSchedule {
     std::vector<RowsProduct> products;
-    std::vector<bool> matrix;         ///< of every operand
-    std::vector<std::int64_t> place;  ///< of every other operand's row in a warp's memory, in numbers of the compute type
-    std::int64_t left_place = 0, right_place = 0, numbers = 0;  ///< numbers of the two sides of a product; all
-    std::vector<std::pair<int, int>> zero;                      ///< segments of matrices that no path writes
+    std::vector<bool> matrix;                   ///< of every operand
+    std::vector<std::int64_t> place;            ///< of every other operand's row in a warp's memory, in numbers of the compute type
+    std::int64_t right_place = 0, numbers = 0;  ///< numbers of several factors along columns; all
+    bool ahead = false;                         ///< the numbers of all matrices' rows are made before the first product
+    std::vector<std::pair<int, int>> zero;      ///< segments of matrices that no path writes
     int shared_bytes = 0;
-    static constexpr int warps = 4;   ///< of a block, a row each
-    static constexpr int blocks = 6;  ///< on a multiprocessor at once, as far as registers go
+    static constexpr int warps = 4;    ///< of a block, a row each
+    static constexpr int blocks = 10;  ///< on a multiprocessor at once, as far as registers go
 };
 
 /// Nothing, and why, when some path is of another kind.

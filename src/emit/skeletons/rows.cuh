@@ -4,9 +4,10 @@
 // ---- portable from here: tests put their own definitions in front of it
 template <class S, int Count> struct __align__(Count * sizeof(S)) Piece { S at[Count]; };
 
-// A matrix W[l][r] of a row and numbers of its two sides, left[l][k] and right[r][k] in shared memory. `Lanes` lanes have a row of the matrix,
-// or `Lanes * Vector` columns of it at a time; 32 / Lanes rows go side by side.
-template <class T, int Left, int Right, int K, int Vector, int Lanes> struct RowMatrix {
+// A matrix W[l][r] of a row and numbers of its two sides, left[l][k] and right[r][k] in shared memory; those of the right lie `Channel` apart from
+// column to column, `Component` from k to k. `Lanes` lanes have a row of the matrix, or `Lanes * Vector` columns of it at a time; 32 / Lanes rows
+// go side by side.
+template <class T, int Left, int Right, int K, int Vector, int Lanes, int Channel, int Component> struct RowMatrix {
     static const int groups = 32 / Lanes, width = Lanes * Vector;
 
     template <class S> static __device__ __forceinline__ void load(const S* from, bool wide, bool there, T* numbers) {
@@ -23,7 +24,7 @@ template <class T, int Left, int Right, int K, int Vector, int Lanes> struct Row
         }
     }
 
-    // right[r][k] = sum over l of W[l][r] left[l][k]
+    // right[r][k] += sum over l of W[l][r] left[l][k]
     template <class S> static __device__ __noinline__ void into_right(const S* w, bool wide, const T* left, T* right) {
         const int lane = threadIdx.x % 32, group = lane / Lanes;
 #pragma unroll 1
@@ -51,7 +52,7 @@ template <class T, int Left, int Right, int K, int Vector, int Lanes> struct Row
                 for (int k = 0; k < K; ++k) {
 #pragma unroll
                     for (int other = Lanes; other < 32; other *= 2) sum[v][k] += __shfl_xor_sync(0xffffffffu, sum[v][k], other);
-                    if (group == 0 && first < Right) right[(first + v) * K + k] = sum[v][k];
+                    if (group == 0 && first < Right) right[(first + v) * Channel + k * Component] += sum[v][k];
                 }
         }
     }
@@ -66,7 +67,7 @@ template <class T, int Left, int Right, int K, int Vector, int Lanes> struct Row
 #pragma unroll
             for (int v = 0; v < Vector; ++v)
 #pragma unroll
-                for (int k = 0; k < K; ++k) own[v][k] = first < Right ? right[(first + v) * K + k] : static_cast<T>(0);
+                for (int k = 0; k < K; ++k) own[v][k] = first < Right ? right[(first + v) * Channel + k * Component] : static_cast<T>(0);
 #pragma unroll 4
             for (int l = group; l < Left + group; l += groups) {
                 T numbers[Vector];
@@ -93,7 +94,7 @@ template <class T, int Left, int Right, int K, int Vector, int Lanes> struct Row
 #pragma unroll
             for (int v = 0; v < Vector; ++v)
 #pragma unroll
-                for (int k = 0; k < K; ++k) own[v][k] = right[(first + v) * K + k];
+                for (int k = 0; k < K; ++k) own[v][k] = right[(first + v) * Channel + k * Component];
 #pragma unroll 4
             for (int l = group; l < Left; l += groups) {
                 Piece<S, Vector> piece;
