@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "run/gpu/compiler.hpp"
 #include "run/gpu/plan.hpp"
+#include "schedule/gpu_matrix.hpp"
 #include "schedule/gpu_order.hpp"
 #include "tool/command.hpp"
 #include "tool/report.hpp"
@@ -16,8 +17,14 @@ int explain_gpu(const Request& request, const std::string& target, DType dtype, 
     if (polynomial == nullptr)
         throw Error(ErrorKind::unsupported, request.title + " is a program: clebsch explain --target takes polynomials");
     const gpu::CompilerStatus compiler = gpu::compiler_status();
-    const std::vector<OrderedPass> passes = gpu_passes(*polynomial, deterministic);
     std::string text;
+    std::optional<MatrixSchedule> products;  // which leave a rest, or nothing
+    if (gpu::runs_by_matrix_products(*polynomial, {})) {
+        products = schedule_matrix(*polynomial);
+        text += explain(*products, *polynomial);
+        polynomial = products->rest ? &*products->rest : nullptr;
+    }
+    const std::vector<OrderedPass> passes = polynomial != nullptr ? gpu_passes(*polynomial, deterministic) : std::vector<OrderedPass>();
     if (deterministic) text += explain_passes(passes.size());
     for (const OrderedPass& pass : passes) {
         GpuProblem problem = gpu::gpu_problem(pass, std::vector<DType>(polynomial->operands.size(), dtype),

@@ -26,6 +26,7 @@ struct Functions {
     Result (*retain)(void**, int);
     Result (*push)(void*);
     Result (*pop)(void**);
+    Result (*current)(void**);
     Result (*allocate)(Pointer*, std::size_t);
     Result (*release)(Pointer);
     Result (*to_device)(Pointer, const void*, std::size_t);
@@ -73,6 +74,7 @@ struct Functions {
         get(retain, "cuDevicePrimaryCtxRetain");
         get(push, "cuCtxPushCurrent_v2");
         get(pop, "cuCtxPopCurrent_v2");
+        get(current, "cuCtxGetCurrent");
         get(allocate, "cuMemAlloc_v2");
         get(release, "cuMemFree_v2");
         get(to_device, "cuMemcpyHtoD_v2");
@@ -147,16 +149,31 @@ const abi::Functions& driver() {
     return *loaded;
 }
 
+/// Whether the context had to be made current; asking costs less than changing it.
+bool make_current(void* context) {
+    void* before = nullptr;
+    driver().check(driver().current(&before), "asking for the current CUDA context");
+    if (before == context) return false;
+    driver().check(driver().push(context), "making a CUDA context current");
+    return true;
+}
+void make_previous_current() {
+    void* previous = nullptr;
+    driver().pop(&previous);
+}
+
 /// The context of a device, current while this lives.
 class Current {
  public:
-    explicit Current(void* context) { driver().check(driver().push(context), "making a CUDA context current"); }
+    explicit Current(void* context) : pushed_(make_current(context)) {}
     ~Current() {
-        void* previous = nullptr;
-        driver().pop(&previous);
+        if (pushed_) make_previous_current();
     }
     Current(const Current&) = delete;
     Current& operator=(const Current&) = delete;
+
+ private:
+    bool pushed_;
 };
 
 abi::Pointer address(const void* pointer) { return reinterpret_cast<abi::Pointer>(pointer); }
@@ -356,6 +373,12 @@ CapturedWork::~CapturedWork() {
 void CapturedWork::launch(Stream stream) const {
     const Current current(device_.context_);
     driver().check(driver().graph_launch(executable_, stream), "launching recorded work");
+}
+
+Device::InUse::InUse(const Device& device) : pushed_(make_current(device.context_)) {}
+
+Device::InUse::~InUse() {
+    if (pushed_) make_previous_current();
 }
 
 Device::Timer::Timer(const Device& device) : device_(device) {

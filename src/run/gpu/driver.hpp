@@ -69,6 +69,8 @@ class Device {
     void destroy_stream(Stream stream) const noexcept;
     /// Milliseconds between two events around what `work` puts on the stream.
     class Timer;
+    /// The device's context is this thread's current one while this lives: what all that follows would else change by itself.
+    class InUse;
 
  private:
     friend class Module;
@@ -140,6 +142,17 @@ class CapturedWork {
  private:
     const Device& device_;
     void* executable_ = nullptr;
+};
+
+class Device::InUse {
+ public:
+    explicit InUse(const Device& device);
+    ~InUse();
+    InUse(const InUse&) = delete;
+    InUse& operator=(const InUse&) = delete;
+
+ private:
+    bool pushed_;
 };
 
 /// Two events on a stream.

@@ -8,7 +8,10 @@
 #include "run/gpu/compiler.hpp"
 #include "run/gpu/kernels.hpp"
 #include "run/gpu/pass.hpp"
+#include "run/gpu/program_plan.hpp"
 #include "run/gpu/row_order.hpp"
+#include "run/program_plan.hpp"
+#include "schedule/gpu_matrix.hpp"
 #include "schedule/gpu_order.hpp"
 
 namespace clebsch::gpu {
@@ -125,6 +128,7 @@ struct PlannedPass {
 
 struct PolynomialPlan::Data : CallArguments {
     Polynomial polynomial;
+    std::unique_ptr<ProgramPlan> products;  ///< runs it all, by matrix products; then there are no passes
     bool deterministic = false;
     const Device* device = nullptr;
     std::vector<PlannedPass> passes;
@@ -169,9 +173,24 @@ void PolynomialPlan::Data::add_pass(OrderedPass made, const PlanOptions& options
     if (!pass.order.empty()) pass.sort.emplace(*device, pass.order.size());
 }
 
+bool runs_by_matrix_products(const Polynomial& polynomial, const PlanOptions& options) {
+    const bool inputs_first =
+        std::ranges::is_sorted(polynomial.operands, {}, [](const Operand& operand) { return operand.role == Role::output; });
+    return options.schedule.empty() && inputs_first && row_spaces(polynomial) == row_spaces(as_program(polynomial)) &&
+           schedule_matrix(polynomial).has_value();
+}
+
 PolynomialPlan::PolynomialPlan(Polynomial polynomial, const PlanOptions& options) {
     validate(polynomial);
     auto data = std::make_unique<Data>(std::move(polynomial), options);
+    if (runs_by_matrix_products(data->polynomial, options)) {
+        data->products = std::make_unique<ProgramPlan>(
+            as_program(data->polynomial),
+            ProgramOptions{
+                .dtypes = data->dtypes, .compute = data->compute, .device = options.device, .deterministic = options.deterministic});
+        data_ = std::move(data);
+        return;
+    }
     for (OrderedPass& pass : gpu_passes(data->polynomial, options.deterministic)) data->add_pass(std::move(pass), options);
     data->error = std::make_unique<Memory>(*data->device, alignment);
     const std::uint64_t clear = 0;
@@ -189,6 +208,7 @@ const std::vector<DType>& PolynomialPlan::dtypes() const { return data_->dtypes;
 DType PolynomialPlan::compute() const { return data_->compute; }
 const Device& PolynomialPlan::device() const { return *data_->device; }
 const char* PolynomialPlan::schedule() const {
+    if (data_->products) return "matrix";
     if (std::ranges::any_of(data_->passes, [](const PlannedPass& pass) { return pass.pass.kernels().table.has_value(); })) return "table";
     if (std::ranges::any_of(data_->passes, [](const PlannedPass& pass) { return pass.pass.kernels().rows.has_value(); })) return "rows";
     const auto is_stream = [](const PlannedPass& pass) { return !pass.pass.kernels().streams.empty(); };
@@ -198,6 +218,7 @@ const char* PolynomialPlan::schedule() const {
 
 std::size_t PolynomialPlan::workspace_bytes(std::span<const std::int64_t> rows) const {
     data_->check_rows(rows);
+    if (data_->products) return data_->products->workspace_bytes(rows);
     if (!data_->deterministic) return data_->passes.front().pass.workspace_bytes(rows);
     std::size_t bytes = 0;
     std::vector<std::int64_t> own;
@@ -247,12 +268,15 @@ void PolynomialPlan::Data::launch(const PlannedPass& pass, const Call& call, voi
 }
 
 void PolynomialPlan::launch(const Call& call, Workspace workspace, Stream stream) const {
+    if (data_->products) return data_->products->launch(call, workspace, stream);
     data_->check(call, false);
     check_device_workspace(workspace, workspace_bytes(call.rows));
+    const Device::InUse in_use(*data_->device);
     for (const PlannedPass& pass : data_->passes) data_->launch(pass, call, workspace.data, stream);
 }
 
 bool PolynomialPlan::index_error() const {
+    if (data_->products) return data_->products->index_error();
     std::uint64_t flag = 0;
     data_->device->from_device(&flag, data_->error->data(), sizeof flag);
     if (flag == 0) return false;
@@ -264,6 +288,7 @@ bool PolynomialPlan::index_error() const {
 Work PolynomialPlan::work(std::span<const std::int64_t> rows) const { return gpu_work(data_->polynomial, data_->dtypes, rows); }
 
 std::string PolynomialPlan::explain() const {
+    if (data_->products) return data_->products->explain();
     std::string text = "computes in " + std::string(to_text(data_->compute)) + " on " + data_->device->name() + " (" +
                        data_->device->target().name() + ")\n";
     if (data_->deterministic) text += explain_passes(data_->passes.size());

@@ -21,7 +21,8 @@ namespace clebsch::gpu {
 struct PlanOptions {
     std::vector<DType> dtypes = {};     ///< storage of each operand, in their order; empty: float32 all
     std::optional<DType> compute = {};  ///< float32 or float64; default: float64 if every operand is stored so, else float32
-    std::string schedule = {};  ///< "": chosen; "stream" (in one kernel, or in many: "stream-whole", "stream-split"), "general", "table"
+    /// "": chosen; "stream" (in one kernel, or in many: "stream-whole", "stream-split"), "rows", "general", "table".
+    std::string schedule = {};
     int device = 0;
     /// Every sum in one order, so that two launches give the same bits (schedule/gpu_order): sums through indices that are not sorted take
     /// a pass of their own over the rows in the order of these indices, which is found in every launch.
@@ -60,7 +61,8 @@ class PolynomialPlan {
 
     Work work(std::span<const std::int64_t> rows) const;
     std::string explain() const;
-    /// "stream" or "general"; "stream and general" where passes differ; "table": on the kernel that was compiled with the library.
+    /// "stream", "rows" or "general"; "stream and general" where passes differ; "table": on the kernel that was compiled with the library;
+    /// "matrix": by the matrix products of programs (ProgramPlan).
     const char* schedule() const;
     /// Registers per thread and spilled bytes of every kernel.
     struct Resources {
@@ -79,6 +81,9 @@ constexpr std::size_t workspace_alignment = 128;
 /// Throws Error when a launch's workspace is null, smaller than `needed` bytes or not at a multiple of `workspace_alignment`; none is
 /// needed for 0.
 void check_device_workspace(const Workspace& workspace, std::size_t needed);
+
+/// Whether a plan with these options multiplies by weight matrices that rows share, as a program of one polynomial does.
+bool runs_by_matrix_products(const Polynomial& polynomial, const PlanOptions& options);
 
 /// The emitter's name of a dtype, and of several.
 GpuNumber number_of(DType dtype);

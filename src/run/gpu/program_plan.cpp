@@ -122,6 +122,7 @@ void ProgramPlan::launch(const Call& call, Workspace workspace, Stream stream, A
     const std::size_t own = data.intermediate_bytes(call.rows);
     std::vector<Buffer> values;
     data.place(call, memory, values);
+    const Device::InUse in_use(*data.device);
     const ProgramLaunch launch{.values = values.data(),
                                .indices = call.indices.data(),
                                .rows = call.rows.data(),
