@@ -10,36 +10,47 @@
 namespace clebsch {
 namespace {
 
-/// Where a path that can be split has its matrix, and the letters it maps from and to.
+/// Where a path that can be split has its matrix, and the letters it maps from (in the matrix's order) and to.
 struct Mixing {
     std::size_t matrix;
-    char from, to;
+    std::string from;
+    char to;
+
+    std::int64_t extent(const Path& path) const {
+        std::int64_t extent = 1;
+        for (const char letter : from) extent *= path.extent(letter);
+        return extent;
+    }
 };
 
 std::optional<Mixing> find_mixing(const Path& path) {
     const std::string& out = path.output().channels;
-    if (out.size() != 1 || path.extents.size() != 2) return std::nullopt;
-    const char to = out[0], from = path.extents[path.extents[0].first == to ? 1 : 0].first;
+    const std::size_t letters = path.extents.size();
+    if (out.size() != 1 || letters < 2 || letters > 3) return std::nullopt;
     std::optional<Mixing> found;
-    bool has_channels = false;
+    std::string met;  // letters of the other factors
     for (std::size_t f = 0; f + 1 < path.factors.size(); ++f) {
         const Factor& factor = path.factors[f];
-        if (factor.channels == std::string{from, to} || factor.channels == std::string{to, from}) {
-            if (found || factor.axis >= 0) return std::nullopt;
-            found = Mixing{f, from, to};
-        } else if (factor.channels == std::string(1, from)) {
-            has_channels = true;
-        } else if (!factor.channels.empty()) {
-            return std::nullopt;
+        if (factor.channels.size() != letters) {
+            if (factor.channels.find_first_of("()" + out) != std::string::npos) return std::nullopt;
+            met += factor.channels;
+        } else {
+            if (found || factor.axis >= 0 || (factor.channels.front() != out[0] && factor.channels.back() != out[0])) return std::nullopt;
+            found = Mixing{f, factor.channels, out[0]};
+            std::erase(found->from, out[0]);
+            if (found->from.size() + 1 != letters) return std::nullopt;
         }
     }
-    return has_channels && path.factors.size() > 3 ? found : std::nullopt;  // x and the matrix alone are a linear map already
+    if (!found || path.factors.size() <= 3) return std::nullopt;  // x and the matrix alone are a linear map already
+    for (const char letter : found->from)
+        if (met.find(letter) == std::string::npos) return std::nullopt;
+    return found;
 }
 
 /// Multiplications per row, terms times letters: together, and in two steps.
 bool gains(const Path& path, const Mixing& mixing, double least_gain) {
     const auto terms = static_cast<double>(reduced_entries(path).size());
-    const auto from = static_cast<double>(path.extent(mixing.from)), to = static_cast<double>(path.extent(mixing.to));
+    const auto from = static_cast<double>(mixing.extent(path)), to = static_cast<double>(path.extent(mixing.to));
     const double components = path.output().axis < 0 ? 1 : path.coefficients.shape()[static_cast<std::size_t>(path.output().axis)];
     const double together = terms * from * to, in_steps = terms * from + components * from * to;
     return together > least_gain * in_steps;
@@ -59,28 +70,28 @@ Program split_mixing(const Polynomial& polynomial, double least_gain) {
             continue;
         }
         const int components = path.output().axis < 0 ? 1 : path.coefficients.shape()[static_cast<std::size_t>(path.output().axis)];
-        const std::string letter(1, mixing->from);
         Path step = path;
         step.scale = 1;
         step.factors.erase(step.factors.begin() + static_cast<std::ptrdiff_t>(mixing->matrix));
         std::erase_if(step.extents, [&](const auto& extent) { return extent.first == mixing->to; });
-        std::string text =
-            step.coefficients.to_text() + ' ' + std::to_string(step.extents[0].second) + ' ' + std::to_string(path.output().axis);
+        std::string text = step.coefficients.to_text() + ' ' + std::to_string(path.output().axis);
+        for (const char letter : mixing->from) text += ' ' + std::to_string(path.extent(letter));
         for (std::size_t f = 0; f + 1 < step.factors.size(); ++f) {
             const Factor& factor = step.factors[f];
-            text += ' ' + std::to_string(factor.operand) + '.' + std::to_string(factor.segment) + (factor.channels.empty() ? "" : "u") +
-                    std::to_string(factor.axis);
+            text += ' ' + std::to_string(factor.operand) + '.' + std::to_string(factor.segment) + '[';
+            for (const char letter : factor.channels) text += std::to_string(mixing->from.find(letter));
+            text += ']' + std::to_string(factor.axis);
         }
         const auto [segment, is_new] = known.try_emplace(text, static_cast<int>(products.segments.size()));
-        step.factors.back() = {products_operand, segment->second, letter, path.output().axis};
+        step.factors.back() = {products_operand, segment->second, mixing->from, path.output().axis};
         if (is_new) {
             const Factor& out = path.output();
             const auto& irrep =
                 polynomial.operands[static_cast<std::size_t>(out.operand)].segments[static_cast<std::size_t>(out.segment)].irrep;
-            products.segments.push_back({step.extents[0].second, components, irrep});
+            products.segments.push_back({mixing->extent(path), components, irrep});
             steps.push_back(std::move(step));
         }
-        Path map{{path.factors[mixing->matrix], {products_operand, segment->second, letter, components > 1 ? 0 : -1}, path.output()},
+        Path map{{path.factors[mixing->matrix], {products_operand, segment->second, mixing->from, components > 1 ? 0 : -1}, path.output()},
                  components > 1 ? Coefficients::identity(components) : Coefficients(),
                  path.scale,
                  path.extents};

@@ -46,9 +46,9 @@ std::vector<ChannelBlock> split_by_channels(const Polynomial& polynomial);
 
 /// Splits paths that multiply a channel-free operand and mix channels into two steps: out[w] = sum_u W[u,w] C x[u] y becomes t[u] = C x[u]
 /// y per row (channel-wise), out[w] = sum_u W[u,w] t[u] (a linear map). A path is split when it has the channels x = "u", y = "", W = "uw"
-/// or "wu" without components, out = "w" and its multiplications per row fall by more than a factor of `least_gain`. Returns a program of
-/// up to two nodes whose values are named after operands (and `products` for t); a polynomial without such paths gives a program of one
-/// node.
+/// or "wu" without components, out = "w" and its multiplications per row fall by more than a factor of `least_gain` (0: whatever they do).
+/// So is one whose y has channels "v" too, W = "uvw" or "wuv": t[u,v] = C x[u] y[v] are then many numbers. Returns a program of up to two
+/// nodes whose values are named after operands (and `products` for t); a polynomial without such paths gives a program of one node.
 Program split_mixing(const Polynomial& polynomial, double least_gain = 1.0);
 
 /// The reverse, and more: a polynomial equal to a program of polynomial nodes all of which run over the same rows. Every intermediate value

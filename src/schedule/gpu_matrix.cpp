@@ -5,12 +5,14 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "describe/rewrites.hpp"
 
 namespace clebsch {
 namespace {
 
-constexpr std::int64_t least_extent = 8;        ///< of a matrix worth tiles
-constexpr std::int64_t most_numbers = 1 << 23;  ///< of a matrix or a row: a tile's rows are reached by 32-bit distances
+constexpr std::int64_t least_extent = 8;         ///< of a matrix worth tiles
+constexpr std::int64_t most_products = 1 << 15;  ///< of a row, before a matrix
+constexpr std::int64_t most_numbers = 1 << 23;   ///< of a matrix or a row: a tile's rows are reached by 32-bit distances
 
 std::size_t at(int position) { return static_cast<std::size_t>(position); }
 std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -225,6 +227,17 @@ MatrixRows matrix_rows(const MatrixSchedule& schedule, GpuNumber compute, std::i
         if (blocks >= multiprocessors) return tried;
     }
     return MatrixRows::fewest;
+}
+
+std::optional<Program> with_matrix_products(const Polynomial& polynomial) {
+    if (!std::ranges::is_partitioned(polynomial.operands, [](const Operand& operand) { return operand.role == Role::input; }))
+        return std::nullopt;
+    Program program = split_mixing(polynomial, 0);
+    for (std::size_t v = polynomial.operands.size(); v < program.values.size(); ++v)
+        if (program.values[v].size() > most_products) return std::nullopt;
+    const bool any = std::ranges::any_of(
+        program.nodes, [](const Node& node) { return schedule_matrix(std::get<PolynomialNode>(node).polynomial).has_value(); });
+    return any ? std::optional(std::move(program)) : std::nullopt;
 }
 
 std::string explain(const MatrixSchedule& schedule, const Polynomial& polynomial) {

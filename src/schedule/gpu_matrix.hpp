@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "describe/program.hpp"
 #include "schedule/gpu_kernel.hpp"
 
 namespace clebsch {
@@ -41,6 +42,11 @@ struct MatrixSchedule {
 
 /// Nothing when no path is of this kind.
 std::optional<MatrixSchedule> schedule_matrix(const Polynomial& polynomial);
+
+/// A polynomial with such paths as a program with steps that are matrix products, buffers in the same order. Where several operands meet
+/// before the matrix, the products of their numbers come first: split_mixing. Nothing: there are no such paths, an operand that is read
+/// comes after one that is written, or those products would be too many numbers a row.
+std::optional<Program> with_matrix_products(const Polynomial& polynomial);
 
 std::string explain(const MatrixSchedule& schedule, const Polynomial& polynomial);
 

@@ -168,6 +168,22 @@ TEST_CASE("a fully connected product with one edge channel splits into products 
     }
 }
 
+TEST_CASE("where both inputs of a fully connected product have channels, products of their channels come before the linear map") {
+    const Polynomial whole = tensor_product(fully_connected("4x0e+3x1o", "2x0e+3x1o", "5x0e+2x1o"));
+    CHECK(split_mixing(whole).nodes.size() == 2);
+    const Program split = split_mixing(whole, 0);
+    REQUIRE(split.nodes.size() == 2);
+    for (const Path& path : std::get<PolynomialNode>(split.nodes[1]).polynomial.paths) CHECK(path.factors.size() == 3);
+    check_meaning(whole, split, 5);
+    for (const char* name : {"x", "y", "weights"}) {
+        const Polynomial gradient = as_polynomial(vjp(as_program(whole), Names{name}));
+        const Program in_steps = split_mixing(gradient, 0);
+        // W[u,v,w] g[w] y[v]: v and w lie together; u and w do not; nothing is a map where weights come out.
+        CHECK(in_steps.nodes.size() == (name == std::string("x") ? 2 : 1));
+        check_meaning(gradient, in_steps, 6);
+    }
+}
+
 TEST_CASE("what gains nothing stays: linear maps, products without mixing, too little to gain") {
     const Polynomial map = linear("8x0e+8x1o", "8x0e+8x1o");
     CHECK(split_mixing(map).nodes.size() == 1);

@@ -9,6 +9,7 @@
 #include "describe/operations/gate.hpp"
 #include "describe/operations/linear.hpp"
 #include "describe/operations/norm.hpp"
+#include "describe/operations/tensor_product.hpp"
 #include "describe/text.hpp"
 #include "emit/emitted.hpp"
 #include "schedule/gpu_order.hpp"
@@ -332,6 +333,30 @@ TEST_CASE("layers of networks and their derivatives run as matrix products, too"
             limits.work = 1e7;
             cases.push_back({program, random::inputs(engine, program, limits), tiles});
         }
+    compare(cases, "matrix products", &EmittedProgramResult::matrices);
+}
+
+TEST_CASE("polynomials that mix channels and their derivatives run as matrix products, of what meets the matrix where that is several") {
+    CHECK(!with_matrix_products(linear(Irreps("7x0e"), Irreps("9x0e"))));
+    CHECK(!with_matrix_products(tensor_product(fully_connected("200x0e", "200x0e", "8x0e"))));  // 40,000 products a row
+    if (!has_host_compiler()) return;
+    const Polynomial map = linear(Irreps("17x0e+9x1o"), Irreps("8x0e+10x1o"), {.biases = {0}});
+    const Polynomial edge = tensor_product(fully_connected("9x0e+8x1o", "0e+1o", "10x0e+8x1o"));
+    const Polynomial both = tensor_product(fully_connected("9x0e+8x1o", "2x0e+3x1o", "10x0e+8x1o"));
+    std::vector<EmittedProgram> cases;
+    for (const Polynomial& one : {map, vjp(map, std::vector<std::string>{"x"}), vjp(map, std::vector<std::string>{"x", "weights"}), edge,
+                                  vjp(edge, std::vector<std::string>{"x"}), vjp(edge, std::vector<std::string>{"x", "y", "weights"}), both,
+                                  vjp(both, std::vector<std::string>{"x"}), vjp(both, std::vector<std::string>{"x", "y", "weights"})}) {
+        const std::optional<Program> program = with_matrix_products(one);
+        REQUIRE(program);
+        random::Engine engine(25 + cases.size());
+        random::Limits limits;
+        limits.rows = 40;
+        limits.work = 1e7;
+        cases.push_back({*program, random::inputs(engine, *program, limits)});
+        for (const auto& [name, numbers] : evaluate(one, cases.back().inputs))
+            CHECK(relative_error(evaluate(*program, cases.back().inputs).at(name), numbers) < exact);
+    }
     compare(cases, "matrix products", &EmittedProgramResult::matrices);
 }
 
