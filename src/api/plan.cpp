@@ -12,14 +12,12 @@
 #include "api/operation.hpp"
 #include "base/number.hpp"
 #include "describe/reference.hpp"
-#include "run/gpu/kernels.hpp"
 #include "run/gpu/plan.hpp"
 #include "run/gpu/program_plan.hpp"
 #include "run/plan.hpp"
 #include "run/program_plan.hpp"
 #include "schedule/cpu_target.hpp"
 #include "schedule/estimate.hpp"
-#include "schedule/gpu_matrix.hpp"
 
 struct clebsch_plan {
     std::variant<clebsch::PolynomialPlan, clebsch::ProgramPlan, clebsch::gpu::PolynomialPlan, clebsch::gpu::ProgramPlan> value;
@@ -81,20 +79,7 @@ decltype(clebsch_plan::value) planned(const clebsch_operation& operation, const 
     const std::size_t operands = operation.operands.size();
     const auto* polynomial = std::get_if<Polynomial>(&operation.value);
     const std::optional<int> number = gpu_of(given, polynomial != nullptr);
-    const auto on_gpu = [&](const Program& program) {
-        auto options = common_options<gpu::ProgramOptions>(given, operands);
-        options.device = *number;
-        options.deterministic = given.deterministic != 0;
-        return gpu::ProgramPlan(program, options);
-    };
     if (polynomial != nullptr && number) {
-        if (given.kernel == nullptr) {
-            if (const auto program = with_matrix_products(*polynomial); program && row_spaces(*program) == row_spaces(*polynomial)) {
-                try {
-                    return on_gpu(*program);
-                } catch (const gpu::KernelMissing&) {}  // without a compiler there is a kernel for polynomials alone
-            }
-        }
         auto options = common_options<gpu::PlanOptions>(given, operands);
         options.device = *number;
         options.deterministic = given.deterministic != 0;
@@ -104,7 +89,10 @@ decltype(clebsch_plan::value) planned(const clebsch_operation& operation, const 
     if (polynomial != nullptr) return PolynomialPlan(*polynomial, plan_options<PlanOptions>(given, operands));
     const auto& program = std::get<Program>(operation.value);
     if (!number) return ProgramPlan(program, plan_options<ProgramOptions>(given, operands));
-    return on_gpu(program);
+    auto options = common_options<gpu::ProgramOptions>(given, operands);
+    options.device = *number;
+    options.deterministic = given.deterministic != 0;
+    return gpu::ProgramPlan(program, options);
 }
 
 template <class Plan>

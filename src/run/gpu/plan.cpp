@@ -173,23 +173,25 @@ void PolynomialPlan::Data::add_pass(OrderedPass made, const PlanOptions& options
     if (!pass.order.empty()) pass.sort.emplace(*device, pass.order.size());
 }
 
-bool runs_by_matrix_products(const Polynomial& polynomial, const PlanOptions& options) {
-    const bool inputs_first =
-        std::ranges::is_sorted(polynomial.operands, {}, [](const Operand& operand) { return operand.role == Role::output; });
-    return options.schedule.empty() && inputs_first && row_spaces(polynomial) == row_spaces(as_program(polynomial)) &&
-           schedule_matrix(polynomial).has_value();
+std::optional<Program> matrix_program(const Polynomial& polynomial, const PlanOptions& options) {
+    if (!options.schedule.empty()) return std::nullopt;
+    std::optional<Program> program = with_matrix_products(polynomial);
+    if (program && row_spaces(*program) != row_spaces(polynomial)) program.reset();
+    return program;
 }
 
 PolynomialPlan::PolynomialPlan(Polynomial polynomial, const PlanOptions& options) {
     validate(polynomial);
     auto data = std::make_unique<Data>(std::move(polynomial), options);
-    if (runs_by_matrix_products(data->polynomial, options)) {
-        data->products = std::make_unique<ProgramPlan>(
-            as_program(data->polynomial),
-            ProgramOptions{
-                .dtypes = data->dtypes, .compute = data->compute, .device = options.device, .deterministic = options.deterministic});
-        data_ = std::move(data);
-        return;
+    if (const std::optional<Program> program = matrix_program(data->polynomial, options)) {
+        try {
+            data->products = std::make_unique<ProgramPlan>(
+                *program,
+                ProgramOptions{
+                    .dtypes = data->dtypes, .compute = data->compute, .device = options.device, .deterministic = options.deterministic});
+            data_ = std::move(data);
+            return;
+        } catch (const KernelMissing&) {}  // without a compiler there is a kernel for polynomials alone, or the error names theirs
     }
     for (OrderedPass& pass : gpu_passes(data->polynomial, options.deterministic)) data->add_pass(std::move(pass), options);
     data->error = std::make_unique<Memory>(*data->device, alignment);

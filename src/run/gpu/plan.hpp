@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "describe/program.hpp"
 #include "emit/kernels.hpp"
 #include "run/call.hpp"
 #include "run/gpu/driver.hpp"
@@ -82,8 +83,9 @@ constexpr std::size_t workspace_alignment = 128;
 /// needed for 0.
 void check_device_workspace(const Workspace& workspace, std::size_t needed);
 
-/// Whether a plan with these options multiplies by weight matrices that rows share, as a program of one polynomial does.
-bool runs_by_matrix_products(const Polynomial& polynomial, const PlanOptions& options);
+/// What a plan with these options runs where paths have weight matrices that rows share: a program of matrix products (with_matrix_products)
+/// over the polynomial's operands and rows. Nothing: its own kernels run.
+std::optional<Program> matrix_program(const Polynomial& polynomial, const PlanOptions& options);
 
 /// The emitter's name of a dtype, and of several.
 GpuNumber number_of(DType dtype);

@@ -67,9 +67,8 @@ void PrebuiltFolder::add_polynomial(const Polynomial& polynomial, const PlanOpti
 
 void PrebuiltFolder::add(const Polynomial& polynomial, const PlanOptions& options) {
     validate(polynomial);
-    if (runs_by_matrix_products(polynomial, options))
-        return add(as_program(polynomial),
-                   ProgramOptions{.dtypes = options.dtypes, .compute = options.compute, .deterministic = options.deterministic});
+    if (const std::optional<Program> program = matrix_program(polynomial, options))
+        return add(*program, ProgramOptions{.dtypes = options.dtypes, .compute = options.compute, .deterministic = options.deterministic});
     const CallArguments arguments(polynomial, options.dtypes, options.compute);
     PlanOptions complete = options;
     complete.dtypes = arguments.dtypes;
