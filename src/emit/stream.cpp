@@ -119,8 +119,7 @@ class StreamEmitter {
                " ^= 1; }";
     }
     bool divides_by_16(int o) const {
-        const GpuNumber type = schedule_.number_of(problem_, static_cast<std::size_t>(o));
-        const int size = type == GpuNumber::float64 ? 8 : type == GpuNumber::float32 ? 4 : 2;
+        const int size = bytes_of(schedule_.number_of(problem_, static_cast<std::size_t>(o)));
         const auto fits = [&](std::int64_t count) { return count * size % 16 == 0; };
         return std::ranges::all_of(plan(o).runs, [&](const StreamRun& run) { return fits(run.begin) && fits(run.count); });
     }

@@ -29,8 +29,7 @@ struct User {
 /// Bytes from channel to channel of a segment in shared memory.
 int lane_step(const GpuProblem& problem, const StreamSchedule& schedule, SegmentName name) {
     const Operand& operand = problem.polynomial.operands[static_cast<std::size_t>(name.operand)];
-    const GpuNumber type = schedule.number_of(problem, static_cast<std::size_t>(name.operand));
-    const int size = type == GpuNumber::float64 ? 8 : type == GpuNumber::float32 ? 4 : 2;
+    const int size = bytes_of(schedule.number_of(problem, static_cast<std::size_t>(name.operand)));
     return size * (operand.layout == Layout::mul_ir ? operand.segments[static_cast<std::size_t>(name.segment)].components : 1);
 }
 

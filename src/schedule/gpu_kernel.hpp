@@ -12,6 +12,7 @@ namespace clebsch {
 
 /// How numbers are stored in an operand, and what arithmetic runs in. The emitter's own list, so that it needs nothing of run/.
 enum class GpuNumber : std::uint8_t { float32, float64, bfloat16, float16 };
+constexpr int bytes_of(GpuNumber type) { return type == GpuNumber::float64 ? 8 : type == GpuNumber::float32 ? 4 : 2; }
 
 /// A polynomial with the storage of its operands.
 struct GpuProblem {

@@ -20,8 +20,6 @@ constexpr std::int64_t most_shared = 96 << 10;  ///< bytes of a block
 std::size_t at(int position) { return static_cast<std::size_t>(position); }
 std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-std::int64_t bytes_of(GpuNumber type) { return type == GpuNumber::float64 ? 8 : type == GpuNumber::float32 ? 4 : 2; }
-
 bool is_empty(const Path& path) {
     return std::ranges::any_of(path.extents, [](const auto& extent) { return extent.second == 0; });
 }
@@ -95,7 +93,8 @@ std::optional<RowsSchedule> schedule_rows(const GpuProblem& problem, std::string
     };
     RowsSchedule schedule;
     schedule.matrix.assign(polynomial.operands.size(), false);
-    std::map<std::tuple<int, int, Kind, std::string, std::string>, std::map<std::pair<int, int>, RowsUse>> found;
+    using Matrix = std::tuple<int, int, Kind, std::string, std::string, std::vector<std::int64_t>>;  // the last: extents of its letters
+    std::map<Matrix, std::map<std::pair<int, int>, RowsUse>> found;
     std::set<int> others;
     const std::vector<std::optional<Form>> forms = forms_of(polynomial);
     for (std::size_t p = 0; p < polynomial.paths.size(); ++p) {
@@ -111,7 +110,9 @@ std::optional<RowsSchedule> schedule_rows(const GpuProblem& problem, std::string
         schedule.matrix[at(matrix.operand)] = true;
         for (std::size_t f = 0; f < path.factors.size(); ++f)
             if (f != form->matrix) others.insert(path.factors[f].operand);
-        RowsUse& use = found[{matrix.operand, matrix.segment, kind, matrix.channels, form->rows}][{right.operand, right.segment}];
+        std::vector<std::int64_t> shape;  // one segment may be matrices of several
+        for (const char letter : matrix.channels) shape.push_back(path.extent(letter));
+        RowsUse& use = found[{matrix.operand, matrix.segment, kind, matrix.channels, form->rows, shape}][{right.operand, right.segment}];
         use.operand = right.operand;
         use.segment = right.segment;
         use.components = polynomial.operands[at(right.operand)].segments[at(right.segment)].components;
@@ -143,7 +144,7 @@ std::optional<RowsSchedule> schedule_rows(const GpuProblem& problem, std::string
     std::set<std::pair<int, int>> written;
     std::int64_t left = 0, right = 0, all_left = 0;
     for (const auto& [key, uses] : found) {
-        const auto& [operand, segment, kind, channels, rows] = key;
+        const auto& [operand, segment, kind, channels, rows, shape] = key;
         const Path& path = polynomial.paths[at(uses.begin()->second.paths.front())];
         RowsProduct product{.kind = kind, .operand = operand, .segment = segment, .rows = rows, .uses = {}};
         for (const char letter : product.rows) product.left *= path.extent(letter);

@@ -14,7 +14,6 @@
 namespace clebsch {
 namespace {
 
-int size_of(GpuNumber type) { return type == GpuNumber::float64 ? 8 : type == GpuNumber::float32 ? 4 : 2; }
 int up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 constexpr int least_channels = 4;    // fewer would leave nearly all lanes idle
@@ -101,7 +100,7 @@ std::vector<std::string> stationary_chain(const GpuProblem& problem) {
 /// What of an operand's row the paths use: whole segments, as far as copies of 16 bytes can take them one by one.
 void choose_runs(const GpuProblem& problem, int o, StreamOperand& result) {
     const Operand& operand = problem.polynomial.operands[static_cast<std::size_t>(o)];
-    const int bytes = size_of(problem.storage[static_cast<std::size_t>(o)]);
+    const int bytes = bytes_of(problem.storage[static_cast<std::size_t>(o)]);
     std::set<int> segments;
     for (const Path& path : problem.polynomial.paths)
         for (const Factor& factor : path.factors)
@@ -234,7 +233,7 @@ void place(const GpuProblem& problem, StreamSchedule& schedule) {
         const int size = static_cast<int>(operand.numbers());
         if (operand.way == StreamWay::staged || (operand.handed && operand.over < 0)) {
             operand.stage_offset = bytes;
-            bytes = up(bytes + size * size_of(schedule.number_of(problem, o)), line);
+            bytes = up(bytes + size * bytes_of(schedule.number_of(problem, o)), line);
         } else if (operand.way == StreamWay::reduced) {
             operand.stage_offset = schedule.partial_numbers;
             schedule.partial_numbers += size;
@@ -247,7 +246,7 @@ void place(const GpuProblem& problem, StreamSchedule& schedule) {
     for (StreamOperand& operand : schedule.operands)
         if (operand.over >= 0) operand.stage_offset = schedule.operands[static_cast<std::size_t>(operand.over)].stage_offset;
     schedule.partial_offset = bytes;
-    schedule.control_offset = up(bytes + schedule.partial_numbers * schedule.consumer_warps() * size_of(problem.compute), line);
+    schedule.control_offset = up(bytes + schedule.partial_numbers * schedule.consumer_warps() * bytes_of(problem.compute), line);
     int lookups = 0;
     for (const StreamOperand& operand : schedule.operands) lookups += operand.way == StreamWay::scattered ? 1 : 0;
     constexpr int control_bytes = 40;  // two barriers, row, receiver, flags
@@ -323,7 +322,7 @@ int working_registers(const GpuProblem& problem, const StreamSchedule& schedule)
 bool fill_stages(const GpuProblem& problem, StreamSchedule& schedule) {
     constexpr int most_stages = 8;
     const int parts = schedule.blocks * schedule.teams;
-    const int turns = schedule.turn_numbers * schedule.consumer_warps() * size_of(problem.compute);
+    const int turns = schedule.turn_numbers * schedule.consumer_warps() * bytes_of(problem.compute);
     constexpr int reserved_bytes = 1024;  // the hardware's own, of every block
     const int team = (problem.target.shared_bytes + reserved_bytes - schedule.blocks * reserved_bytes) / parts / line * line - turns;
     const int stages = team / schedule.stage_bytes;

@@ -8,8 +8,6 @@
 namespace clebsch {
 namespace {
 
-int number_bytes(GpuNumber type) { return type == GpuNumber::float64 ? 8 : type == GpuNumber::float32 ? 4 : 2; }
-
 /// The given warps without those that run the code of an earlier one.
 std::vector<std::size_t> codes(const StreamSchedule& schedule, const std::vector<std::size_t>& warps) {
     std::vector<std::size_t> first;
@@ -70,7 +68,7 @@ double stream_memory_cycles(const StreamSchedule& schedule, const GpuProblem& pr
     for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
         const StreamWay way = schedule.operands[o].way;
         if (way == StreamWay::unused || way == StreamWay::constant || way == StreamWay::accumulated) continue;
-        bytes += static_cast<double>(schedule.operands[o].numbers()) * number_bytes(schedule.number_of(problem, o));
+        bytes += static_cast<double>(schedule.operands[o].numbers()) * bytes_of(schedule.number_of(problem, o));
     }
     return bytes / bytes_per_cycle;
 }

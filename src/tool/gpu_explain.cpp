@@ -55,7 +55,7 @@ std::string explain_products(const Program& program, const Wanted& wanted) {
     for (const Node& node : program.nodes) {
         const Polynomial& polynomial = std::get<PolynomialNode>(node).polynomial;
         const std::optional<MatrixSchedule> products = schedule_matrix(polynomial);
-        if (products) text += explain(*products, polynomial);
+        if (products) text += explain(*products, polynomial) + "  by kernels for every such product, chosen by the rows of a call\n";
         if (!products) text += explain_kernels(polynomial, wanted);
         else if (products->rest) text += explain_kernels(*products->rest, wanted);
     }

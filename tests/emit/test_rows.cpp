@@ -87,6 +87,24 @@ TEST_CASE("rows with matrices reach others through indices, and masked rows are 
     compare(cases);
 }
 
+TEST_CASE("one segment of weights as matrices of two shapes") {
+    if (!has_host_compiler()) return;
+    const Polynomial polynomial = parse_polynomial(R"(clebsch polynomial 0
+basis e3nn-0.5
+rows edge
+input x: 8x0e+16x0e mul_ir @ each
+input w: 128x(1) mul_ir @ each
+input y: 1x0e mul_ir @ each
+output out: 16x0e+8x0e mul_ir @ each
+path u=8 w=16: out.0[w] += x.0[u] * w.0[uw] * y.0[]
+path u=16 w=8: out.1[w] += x.1[u] * w.0[uw] * y.0[]
+)");
+    random::Engine engine(53);
+    random::Limits limits;
+    limits.rows = 5;
+    compare({{polynomial, random::inputs(engine, polynomial, limits), "rows"}});
+}
+
 TEST_CASE("what has no matrix a row is not for the schedule of rows, which says why") {
     std::string why_not;
     const auto schedule = [&](const Polynomial& polynomial, bool ordered = false) {

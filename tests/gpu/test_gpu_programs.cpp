@@ -70,7 +70,7 @@ TEST_CASE("matrix products by half-precision parts compile for every architectur
         MESSAGE("skipped: " << gpu::compiler_status().text);
         return;
     }
-    for (const auto& [target, columns] : {std::pair{"sm_80", 64}, {"sm_90", 64}, {"sm_120", 32}}) {
+    for (const auto& [target, columns] : {std::pair{"sm_80", 64}, {"sm_90", 64}, {"sm_120", 32}, {"sm_120", 64}}) {
         const KernelText kernel = emit_halves(GpuNumber::float32, columns);
         const gpu::Compiled compiled =
             gpu::compile(std::string(device_preamble()) + halves_preambles() + kernel.text, kernel.name, gpu_target(target));

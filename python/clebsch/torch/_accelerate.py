@@ -240,7 +240,7 @@ class _Product(_Weighted):
     def __init__(self, module: Any, signs: str) -> None:
         super().__init__(module, operation_of(module, signs))
         if self.device.type == "cuda" and _mixes_channels_of_both(module):
-            raise UnsupportedError("it mixes the channels of both inputs, which on a GPU PyTorch's matrix products do faster")
+            raise UnsupportedError("it mixes the channels of both inputs, which PyTorch did faster on the GPU that was measured")
         self.dims = module.irreps_in1.dim, module.irreps_in2.dim  # tracers cannot look at e3nn's irreps
 
     def text(self) -> str:

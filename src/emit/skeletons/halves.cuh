@@ -287,7 +287,7 @@ template <class T, int Columns> struct HalvesTile {
 #pragma unroll
                     for (int c = 0; c < 4; ++c)
 #pragma unroll
-                        for (int side = 0; side < 2; ++side) sum[j + i + side][c] += part[i + side][c] * (undo.at[side * 2 + c % 2] * unscale[c / 2]);
+                        for (int side = 0; side < 2; ++side) sum[j + i + side][c] += part[i + side][c] * undo.at[side * 2 + c % 2] * unscale[c / 2];  // their product may be no float
                 }
             }
             if (++piece < pieces) continue;

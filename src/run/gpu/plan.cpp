@@ -129,6 +129,7 @@ struct PlannedPass {
 struct PolynomialPlan::Data : CallArguments {
     Polynomial polynomial;
     std::unique_ptr<ProgramPlan> products;  ///< runs it all, by matrix products; then there are no passes
+    std::string without_products;           ///< why not, where there could be some
     bool deterministic = false;
     const Device* device = nullptr;
     std::vector<PlannedPass> passes;
@@ -191,7 +192,9 @@ PolynomialPlan::PolynomialPlan(Polynomial polynomial, const PlanOptions& options
                     .dtypes = data->dtypes, .compute = data->compute, .device = options.device, .deterministic = options.deterministic});
             data_ = std::move(data);
             return;
-        } catch (const KernelMissing&) {}  // without a compiler there is a kernel for polynomials alone, or the error names theirs
+        } catch (const KernelMissing& missing) {  // there may be kernels of the polynomial itself, prebuilt or compiled with the library
+            data->without_products = std::string("not by matrix products: ") + missing.what() + "\n";
+        }
     }
     for (OrderedPass& pass : gpu_passes(data->polynomial, options.deterministic)) data->add_pass(std::move(pass), options);
     data->error = std::make_unique<Memory>(*data->device, alignment);
@@ -212,7 +215,8 @@ const Device& PolynomialPlan::device() const { return *data_->device; }
 const char* PolynomialPlan::schedule() const {
     if (data_->products) return "matrix";
     if (std::ranges::any_of(data_->passes, [](const PlannedPass& pass) { return pass.pass.kernels().table.has_value(); })) return "table";
-    if (std::ranges::any_of(data_->passes, [](const PlannedPass& pass) { return pass.pass.kernels().rows.has_value(); })) return "rows";
+    const auto is_rows = [](const PlannedPass& pass) { return pass.pass.kernels().rows.has_value(); };
+    if (std::ranges::any_of(data_->passes, is_rows)) return std::ranges::all_of(data_->passes, is_rows) ? "rows" : "rows and general";
     const auto is_stream = [](const PlannedPass& pass) { return !pass.pass.kernels().streams.empty(); };
     if (std::ranges::none_of(data_->passes, is_stream)) return "general";
     return std::ranges::all_of(data_->passes, is_stream) ? "stream" : "stream and general";
@@ -292,7 +296,7 @@ Work PolynomialPlan::work(std::span<const std::int64_t> rows) const { return gpu
 std::string PolynomialPlan::explain() const {
     if (data_->products) return data_->products->explain();
     std::string text = "computes in " + std::string(to_text(data_->compute)) + " on " + data_->device->name() + " (" +
-                       data_->device->target().name() + ")\n";
+                       data_->device->target().name() + ")\n" + data_->without_products;
     if (data_->deterministic) text += explain_passes(data_->passes.size());
     for (const PlannedPass& pass : data_->passes) {
         if (data_->deterministic) text += clebsch::explain(pass.made, data_->compute == DType::float64 ? 8 : 4);

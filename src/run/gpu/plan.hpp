@@ -62,8 +62,8 @@ class PolynomialPlan {
 
     Work work(std::span<const std::int64_t> rows) const;
     std::string explain() const;
-    /// "stream", "rows" or "general"; "stream and general" where passes differ; "table": on the kernel that was compiled with the library;
-    /// "matrix": by the matrix products of programs (ProgramPlan).
+    /// "stream", "rows" or "general"; "stream and general" or "rows and general" where passes differ; "table": on the kernel that was
+    /// compiled with the library; "matrix": by the matrix products of programs (ProgramPlan).
     const char* schedule() const;
     /// Registers per thread and spilled bytes of every kernel.
     struct Resources {
@@ -83,8 +83,8 @@ constexpr std::size_t workspace_alignment = 128;
 /// needed for 0.
 void check_device_workspace(const Workspace& workspace, std::size_t needed);
 
-/// What a plan with these options runs where paths have weight matrices that rows share: a program of matrix products (with_matrix_products)
-/// over the polynomial's operands and rows. Nothing: its own kernels run.
+/// What a plan with these options runs where paths have weight matrices that rows share: a program of matrix products
+/// (with_matrix_products) over the polynomial's operands and rows. Nothing: its own kernels run.
 std::optional<Program> matrix_program(const Polynomial& polynomial, const PlanOptions& options);
 
 /// The emitter's name of a dtype, and of several.

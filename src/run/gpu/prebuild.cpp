@@ -84,7 +84,7 @@ void PrebuiltFolder::add(const Program& program, const ProgramOptions& options) 
     const auto polynomial = [&](const Polynomial& node, const std::vector<int>& values) {
         PlanOptions own{.dtypes = {}, .compute = arguments.compute, .deterministic = options.deterministic};
         for (const int value : values) own.dtypes.push_back(scheduled.dtypes[at(value)]);
-        add_polynomial(node, own, arguments.compute);
+        add(node, own);
     };
     std::vector<std::function<void()>> work;
     for (const auto* conversions : {&scheduled.conversions_before, &scheduled.conversions_after})

@@ -272,10 +272,10 @@ class MatrixStep final : public ProgramStep {
         }
         text_ = names(*request.program, writes_) + " = " + clebsch::explain(schedule_, node.polynomial);
         if (halves_) text_ += halves_->explain();
-        for (const TileKernel& kernel : kernels_[halves_ ? 1 : 0])
-            text_ += "    tiles of " + std::to_string(kernel.tile.rows) + " x " + std::to_string(kernel.tile.columns) + ": " +
-                     std::to_string(kernel.module->registers()) + " registers, " + std::to_string(kernel.module->spill_bytes()) +
-                     " bytes spilled\n";
+        for (const TileKernel& kernel : kernels_[static_cast<std::size_t>(halves_ ? MatrixRows::few : MatrixRows::many)])
+            text_ += std::string("    ") + (halves_ ? "few rows: " : "") + "tiles of " + std::to_string(kernel.tile.rows) + " x " +
+                     std::to_string(kernel.tile.columns) + ": " + std::to_string(kernel.module->registers()) + " registers, " +
+                     std::to_string(kernel.module->spill_bytes()) + " bytes spilled\n";
         if (rest_) text_ += "  " + rest_->explain();
     }
 
