@@ -23,13 +23,7 @@ import clebsch.jax as cj
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-EDGES, NODES = 4500, 100
-SIZES = {
-    "MACE, medium": ("128x0e+128x1o", "0e+1o+2e+3o", "0e+1o+2e+3o"),
-    "Nequix MP-1": ("128x0e+64x1o+32x2e+32x3o", "0e+1o+2e+3o", "128x0e+64x1o+32x2e+32x3o"),
-    "NequIP, small": ("32x0e+32x1o+32x2e", "0e+1o+2e", "0e+1o+2e"),
-}
+from convolution_calls import EDGES, NODES, ROWS, SIZES, passes_of
 
 
 def microseconds(function: Callable[[], Any], calls: int) -> float:
@@ -56,19 +50,7 @@ def compare(name: str, ours: Callable[[], Any], others: dict[str, Callable[[], A
 
 
 def convolution(name: str, turns: int) -> None:
-    rng = np.random.default_rng(0)
-    function = cj.Convolution(*SIZES[name])
-    forward, backward = function.description, function.description.vjp("x", "y", "weights")
-    arrays: dict[str, np.ndarray] = {
-        operand.name: rng.standard_normal(({"node": NODES, "edge": EDGES}[operand.space], operand.row_size), dtype=np.float32)
-        for operand in backward.inputs
-    }
-    index = {
-        "sender": rng.integers(0, NODES, EDGES, dtype=np.int32),
-        "receiver": np.repeat(np.arange(NODES, dtype=np.int32), EDGES // NODES),
-    }
-    for which, operation in (("forward", forward), ("backward", backward)):
-        given = {operand.name: arrays[operand.name] for operand in operation.inputs} | index
+    for which, operation, given in passes_of(cj.Convolution(*SIZES[name]).description, np.int32):
         plan, compiled = operation.plan("float32"), jax.jit(cj.Operation(operation))
         inputs = {key: jnp.asarray(value) for key, value in given.items()}
         bound, found = plan.bind(**given), compiled(**inputs)
@@ -77,10 +59,7 @@ def convolution(name: str, turns: int) -> None:
 
         def in_new_arrays(operation: clebsch.Operation = operation, plan: clebsch.Plan = plan, given: Any = given) -> Any:
             """As a caller of C that keeps nothing: memory from the system, written, given back."""
-            made = {
-                operand.name: np.empty(({"node": NODES, "edge": EDGES}[operand.space], operand.row_size), np.float32)
-                for operand in operation.outputs
-            }
+            made = {operand.name: np.empty((ROWS[operand.space], operand.row_size), np.float32) for operand in operation.outputs}
             return plan(out=made, **given)
 
         compare(

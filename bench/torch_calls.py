@@ -27,13 +27,7 @@ import clebsch.torch as ct
 import numpy as np
 import torch
 from clebsch.torch import _operator
-
-EDGES, NODES = 4500, 100
-SIZES = {
-    "MACE, medium": ("128x0e+128x1o", "0e+1o+2e+3o", "0e+1o+2e+3o"),
-    "Nequix MP-1": ("128x0e+64x1o+32x2e+32x3o", "0e+1o+2e+3o", "128x0e+64x1o+32x2e+32x3o"),
-    "NequIP, small": ("32x0e+32x1o+32x2e", "0e+1o+2e", "0e+1o+2e"),
-}
+from convolution_calls import EDGES, NODES, ROWS, SIZES, passes_of
 
 
 def measured(function: Callable[[], Any]) -> tuple[float, int]:
@@ -64,27 +58,19 @@ def compare(name: str, calls: dict[str, Callable[[], Any]], turns: int) -> None:
 
 
 def convolution(name: str, turns: int) -> None:
-    rng = np.random.default_rng(0)
     forward = clebsch.Operation(ct.Convolution(*SIZES[name]).operation.text)
-    backward = forward.vjp("x", "y", "weights")
-    sizes = {"node": NODES, "edge": EDGES}
-    arrays = {
-        operand.name: rng.standard_normal((sizes[operand.space], operand.row_size), dtype=np.float32) for operand in backward.inputs
-    }
-    index = {"sender": rng.integers(0, NODES, EDGES), "receiver": np.repeat(np.arange(NODES), EDGES // NODES)}
-    for which, operation in (("forward", forward), ("backward", backward)):
-        given = {operand.name: arrays[operand.name] for operand in operation.inputs} | index
+    for which, operation, given in passes_of(forward, np.int64):
         plan = operation.plan("float32")
         inputs = [torch.from_numpy(given[operand.name]) for operand in operation.inputs]
-        indices = [torch.from_numpy(index[each.name]) for each in operation.indices]
-        text, rows, bound = operation.text, [sizes[space] for space in operation.spaces], plan.bind(**given)
+        indices = [torch.from_numpy(given[each.name]) for each in operation.indices]
+        text, rows, bound = operation.text, [ROWS[space] for space in operation.spaces], plan.bind(**given)
 
         def in_torch(text: str = text, inputs: Any = inputs, indices: Any = indices, rows: Any = rows) -> Any:
             return _operator.run(text, inputs, indices, rows)
 
         def in_new_tensors(operation: clebsch.Operation = operation, plan: clebsch.Plan = plan, given: Any = given) -> Any:
             """As a caller of C that keeps nothing, with memory from PyTorch's allocator."""
-            made = {each.name: torch.empty((sizes[each.space], each.row_size)).numpy() for each in operation.outputs}
+            made = {each.name: torch.empty((ROWS[each.space], each.row_size)).numpy() for each in operation.outputs}
             return plan(out=made, **given)
 
         found = bound()
