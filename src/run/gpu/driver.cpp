@@ -149,33 +149,6 @@ const abi::Functions& driver() {
     return *loaded;
 }
 
-/// Whether the context had to be made current; asking costs less than changing it.
-bool make_current(void* context) {
-    void* before = nullptr;
-    driver().check(driver().current(&before), "asking for the current CUDA context");
-    if (before == context) return false;
-    driver().check(driver().push(context), "making a CUDA context current");
-    return true;
-}
-void make_previous_current() {
-    void* previous = nullptr;
-    driver().pop(&previous);
-}
-
-/// The context of a device, current while this lives.
-class Current {
- public:
-    explicit Current(void* context) : pushed_(make_current(context)) {}
-    ~Current() {
-        if (pushed_) make_previous_current();
-    }
-    Current(const Current&) = delete;
-    Current& operator=(const Current&) = delete;
-
- private:
-    bool pushed_;
-};
-
 abi::Pointer address(const void* pointer) { return reinterpret_cast<abi::Pointer>(pointer); }
 
 }  // namespace
@@ -244,7 +217,7 @@ Device::Device(int number) : number_(number) {
 }
 
 void* Device::allocate(std::size_t bytes) const {
-    const Current current(context_);
+    const InUse in_use(*this);
     abi::Pointer pointer = 0;
     driver().check(driver().allocate(&pointer, bytes), "allocating " + std::to_string(bytes) + " bytes on " + name_);
     return reinterpret_cast<void*>(pointer);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are numbers
@@ -252,7 +225,7 @@ void* Device::allocate(std::size_t bytes) const {
 
 void Device::release(void* memory) const noexcept {
     try {
-        const Current current(context_);
+        const InUse in_use(*this);
         driver().release(address(memory));
     } catch (const std::exception&) {  // the context is gone at the end of a process, and its memory with it
         return;
@@ -261,28 +234,28 @@ void Device::release(void* memory) const noexcept {
 
 void Device::to_device(void* to, const void* from, std::size_t bytes) const {
     if (bytes == 0) return;
-    const Current current(context_);
+    const InUse in_use(*this);
     driver().check(driver().to_device(address(to), from, bytes), "copying to " + name_);
 }
 
 void Device::from_device(void* to, const void* from, std::size_t bytes) const {
-    const Current current(context_);
+    const InUse in_use(*this);
     driver().check(driver().synchronize(), "waiting for " + name_);
     if (bytes > 0) driver().check(driver().from_device(to, address(from), bytes), "copying from " + name_);
 }
 
 void Device::copy(void* to, const void* from, std::size_t bytes, Stream stream) const {
-    const Current current(context_);
+    const InUse in_use(*this);
     driver().check(driver().copy(address(to), address(from), bytes, stream), "copying on ", name_);
 }
 
 void Device::synchronize() const {
-    const Current current(context_);
+    const InUse in_use(*this);
     driver().check(driver().synchronize(), "waiting for " + name_);
 }
 
 void* Device::allocate_host(std::size_t bytes) const {
-    const Current current(context_);
+    const InUse in_use(*this);
     void* memory = nullptr;
     driver().check(driver().allocate_host(&memory, bytes, 0), "allocating " + std::to_string(bytes) + " bytes of host memory");
     return memory;
@@ -290,37 +263,37 @@ void* Device::allocate_host(std::size_t bytes) const {
 
 void Device::release_host(void* memory) const noexcept {
     try {
-        const Current current(context_);
+        const InUse in_use(*this);
         driver().release_host(memory);
     } catch (const std::exception&) { return; }
 }
 
 void Device::to_device(void* to, const void* from, std::size_t bytes, Stream stream) const {
     if (bytes == 0) return;
-    const Current current(context_);
+    const InUse in_use(*this);
     driver().check(driver().to_device_later(address(to), from, bytes, stream), "copying to ", name_);
 }
 
 void Device::from_device(void* to, const void* from, std::size_t bytes, Stream stream) const {
     if (bytes == 0) return;
-    const Current current(context_);
+    const InUse in_use(*this);
     driver().check(driver().from_device_later(to, address(from), bytes, stream), "copying from ", name_);
 }
 
 void Device::synchronize(Stream stream) const {
-    const Current current(context_);
+    const InUse in_use(*this);
     driver().check(driver().stream_synchronize(stream), "waiting for ", name_);
 }
 
 void Device::zero(void* to, std::size_t stride, std::size_t bytes, std::size_t rows, Stream stream) const {
     if (bytes == 0 || rows == 0) return;
-    const Current current(context_);
+    const InUse in_use(*this);
     if (stride == bytes || rows == 1) driver().check(driver().zero(address(to), 0, bytes * rows, stream), "setting an output to zero");
     else driver().check(driver().zero_rows(address(to), stride, 0, bytes, rows, stream), "setting an output to zero");
 }
 
 std::vector<RecordedNode> Device::latest_recorded(Stream stream) const {
-    const Current current(context_);
+    const InUse in_use(*this);
     int status = 0;
     std::uint64_t number = 0;
     void* graph = nullptr;
@@ -332,13 +305,13 @@ std::vector<RecordedNode> Device::latest_recorded(Stream stream) const {
 }
 
 void Device::record_after(std::span<const RecordedNode> nodes, Stream stream) const {
-    const Current current(context_);
+    const InUse in_use(*this);
     std::vector<RecordedNode> list(nodes.begin(), nodes.end());
     driver().check(driver().capture_dependencies(stream, list.data(), list.size(), abi::replace_dependencies), "recording on ", name_);
 }
 
 Stream Device::make_stream() const {
-    const Current current(context_);
+    const InUse in_use(*this);
     void* stream = nullptr;
     driver().check(driver().stream_create(&stream, 1), "making a stream");
     return stream;
@@ -347,7 +320,7 @@ Stream Device::make_stream() const {
 void Device::destroy_stream(Stream stream) const noexcept { driver().stream_destroy(stream); }
 
 CapturedWork::CapturedWork(const Device& device, Stream stream, const std::function<void()>& work) : device_(device) {
-    const Current current(device.context_);
+    const Device::InUse in_use(device);
     driver().check(driver().begin_capture(stream, abi::capture_of_this_thread), "beginning to record work");
     void* graph = nullptr;
     try {
@@ -365,24 +338,31 @@ CapturedWork::CapturedWork(const Device& device, Stream stream, const std::funct
 
 CapturedWork::~CapturedWork() {
     try {
-        const Current current(device_.context_);
+        const Device::InUse in_use(device_);
         driver().graph_executable_destroy(executable_);
     } catch (const std::exception&) { return; }
 }
 
 void CapturedWork::launch(Stream stream) const {
-    const Current current(device_.context_);
+    const Device::InUse in_use(device_);
     driver().check(driver().graph_launch(executable_, stream), "launching recorded work");
 }
 
-Device::InUse::InUse(const Device& device) : pushed_(make_current(device.context_)) {}
+Device::InUse::InUse(const Device& device) {
+    void* before = nullptr;  // asking costs less than changing it
+    driver().check(driver().current(&before), "asking for the current CUDA context");
+    if (before == device.context_) return;
+    driver().check(driver().push(device.context_), "making a CUDA context current");
+    pushed_ = true;
+}
 
 Device::InUse::~InUse() {
-    if (pushed_) make_previous_current();
+    void* previous = nullptr;
+    if (pushed_) driver().pop(&previous);
 }
 
 Device::Timer::Timer(const Device& device) : device_(device) {
-    const Current current(device_.context_);
+    const Device::InUse in_use(device_);
     driver().check(driver().event_create(&begin_, 0), "making an event");
     driver().check(driver().event_create(&end_, 0), "making an event");
 }
@@ -393,12 +373,12 @@ Device::Timer::~Timer() {
 }
 
 void Device::Timer::start(Stream stream) const {
-    const Current current(device_.context_);
+    const Device::InUse in_use(device_);
     driver().check(driver().event_record(begin_, stream), "recording an event");
 }
 
 double Device::Timer::stop(Stream stream) const {
-    const Current current(device_.context_);
+    const Device::InUse in_use(device_);
     driver().check(driver().event_record(end_, stream), "recording an event");
     driver().check(driver().event_synchronize(end_), "waiting for a kernel");
     float milliseconds = 0;
@@ -407,7 +387,7 @@ double Device::Timer::stop(Stream stream) const {
 }
 
 Module::Module(const Device& device, const std::string& cubin, const std::string& kernel) : device_(device), name_(kernel) {
-    const Current current(device_.context_);
+    const Device::InUse in_use(device_);
     driver().check(driver().module_load(&library_, cubin.data()), "loading kernel " + kernel + " on " + device.name());
     const abi::Result result = driver().module_function(&function_, library_, kernel.c_str());
     if (result != 0) {
@@ -418,19 +398,19 @@ Module::Module(const Device& device, const std::string& cubin, const std::string
 
 Module::~Module() {
     try {
-        const Current current(device_.context_);
+        const Device::InUse in_use(device_);
         driver().module_unload(library_);
     } catch (const std::exception&) { return; }
 }
 
 void Module::allow_shared(int bytes) const {
-    const Current current(device_.context_);
+    const Device::InUse in_use(device_);
     driver().check(driver().set_function_attribute(function_, abi::function_dynamic_shared, bytes),
                    "kernel " + name_ + ": asking for " + std::to_string(bytes) + " bytes of shared memory");
 }
 
 int Module::blocks_per_multiprocessor(int threads, int shared_bytes) const {
-    const Current current(device_.context_);
+    const Device::InUse in_use(device_);
     int blocks = 0;
     driver().check(driver().occupancy(&blocks, function_, threads, static_cast<std::size_t>(shared_bytes)),
                    "kernel " + name_ + ": occupancy");
@@ -438,14 +418,14 @@ int Module::blocks_per_multiprocessor(int threads, int shared_bytes) const {
 }
 
 int Module::registers() const {
-    const Current current(device_.context_);
+    const Device::InUse in_use(device_);
     int value = 0;
     driver().check(driver().function_attribute(&value, abi::function_registers, function_), "kernel " + name_ + ": registers");
     return value;
 }
 
 int Module::spill_bytes() const {
-    const Current current(device_.context_);
+    const Device::InUse in_use(device_);
     int value = 0;
     driver().check(driver().function_attribute(&value, abi::function_local_bytes, function_), "kernel " + name_ + ": local memory");
     return value;
@@ -454,7 +434,7 @@ int Module::spill_bytes() const {
 void Module::launch(std::array<std::int64_t, 2> grid, int threads, int shared_bytes, Stream stream,
                     std::span<const std::uint64_t> arguments) const {
     if (grid[0] == 0 || grid[1] == 0) return;
-    const Current current(device_.context_);
+    const Device::InUse in_use(device_);
     void* parameters[] = {const_cast<std::uint64_t*>(arguments.data())};
     driver().check(driver().launch(function_, static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), 1,
                                    static_cast<unsigned>(threads), 1, 1, static_cast<unsigned>(shared_bytes), stream, parameters, nullptr),

@@ -152,7 +152,7 @@ class Device::InUse {
     InUse& operator=(const InUse&) = delete;
 
  private:
-    bool pushed_;
+    bool pushed_ = false;
 };
 
 /// Two events on a stream.
