@@ -257,10 +257,10 @@ void add_md(CLI::App& app, int& status) {
     command->add_option("--friction", options.friction, "1/fs, of langevin")->capture_default_str();
     command->add_option("--time-constant", options.time_constant, "fs, of svr")->capture_default_str();
     command->add_option("--seed", options.seed, "Of first velocities and noise")->check(not_natural)->capture_default_str();
-    command->add_option("--restart", arguments->restart, "File to go on from if it exists, and to write");
-    command->add_option("--restart-every", arguments->restart_every, "Steps between writing it")->capture_default_str();
-    command->add_option("--trajectory", arguments->trajectory, "Extended XYZ file of the frames");
-    command->add_option("--every", arguments->every, "Steps between frames")->capture_default_str();
+    CLI::Option* restart = command->add_option("--restart", arguments->restart, "File to go on from if it exists, and to write");
+    command->add_option("--restart-every", arguments->restart_every, "Steps between writing it")->capture_default_str()->needs(restart);
+    CLI::Option* trajectory = command->add_option("--trajectory", arguments->trajectory, "Extended XYZ file of the frames");
+    command->add_option("--every", arguments->every, "Steps between frames")->capture_default_str()->needs(trajectory);
     command->add_option("--skin", options.skin, "Angstrom, of the neighbour list; changes no result")->capture_default_str();
     command->add_option("--plot", arguments->plot, "Write a picture of energy, temperature, pressure and volume to this SVG file");
     command->add_flag("--overwrite", arguments->overwrite, "Start anew where restart or trajectory file exist");

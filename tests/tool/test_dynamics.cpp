@@ -185,8 +185,11 @@ TEST_CASE("md: bad options, files and restarts of other runs are named") {
     check_error(start + Words{"--ensemble", "langevin", "--friction", "300"}, {"--friction: expected at most 100 per time step"});
     check_error(start + Words{"--time-constant", "1e300"}, {"--time-constant: expected 1e-06 to 1e+12 fs, got 1e+300"});
     check_error(start + Words{"--skin", "1e300"}, {"--skin: expected 0 to 20 Angstrom, got 1e+300"});
+    check_error(start + Words{"--every", "2"}, {"--every requires --trajectory"});
+    check_error(start + Words{"--restart-every", "2"}, {"--restart-every requires --restart"});
+    const Words written = start + Words{"--restart", "never.restart", "--trajectory", "never.xyz"};
     for (const char* option : {"--steps", "--every", "--restart-every"})
-        check_error(start + Words{option, "9223372036854775807"}, {option, "to 9007199254740992 steps, got 9223372036854775807"});
+        check_error(written + Words{option, "9223372036854775807"}, {option, "to 9007199254740992 steps, got 9223372036854775807"});
     check_error(start + Words{"--copy-megabytes", "8"}, {"--copy-megabytes"});
     check_error(start + Words{"--timestep", "nan"}, {"--timestep", "nan"});
     check_error(start + Words{"--temperature", "-3"}, {"--temperature", "-3"});
@@ -195,8 +198,8 @@ TEST_CASE("md: bad options, files and restarts of other runs are named") {
     check_error(start + Words{"--skin", "-1"}, {"--skin", "-1"});
     check_error(start + Words{"--steps", "-1"}, {"--steps", "-1"});
     check_error(start + Words{"--steps", "few"}, {"--steps", "few"});
-    check_error(start + Words{"--every", "0"}, {"--every", "0"});
-    check_error(start + Words{"--restart-every", "0"}, {"--restart-every", "0"});
+    check_error(written + Words{"--every", "0"}, {"--every", "0"});
+    check_error(written + Words{"--restart-every", "0"}, {"--restart-every", "0"});
     check_error(start + Words{"--ensemble", "npt"}, {"ensemble", "npt"});
     check_error(start + Words{"--dtype", "float16"}, {"--dtype", "float16"});
     for (const std::string frame : {"3", "0", "-1"})
@@ -249,8 +252,8 @@ TEST_CASE("md: a second run that names a file of one that is running is refused,
         const Folder folder;  // a restart file of before would not tell that the run has begun
         const std::string restart = folder.file("md.restart"), trajectory = folder.file("md.xyz"), plot = folder.file("md.svg");
         std::filesystem::create_symlink(restart, folder.file("link"));
-        const Words start = {"md", model, aspirin, "--restart-every", "2", "--steps"},
-                    outputs = {"--restart", restart, "--trajectory", trajectory, "--plot", plot};
+        const Words start = {"md", model, aspirin, "--steps"},
+                    outputs = {"--restart", restart, "--restart-every", "2", "--trajectory", trajectory, "--plot", plot};
         const auto check_refused = [&](const Words& more, const Words& words) {
             check_error(start + Words{"4", "--overwrite"} + more, words + Words{"another run holds it"});
         };
