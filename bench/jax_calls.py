@@ -1,8 +1,9 @@
 """What a compiled call of clebsch.jax costs beside the same call of the C interface, on the CPU, one thread.
 
-Convolutions of 4,500 edges (100 nodes), forward and backward, into arrays that the C interface keeps and into new ones as XLA makes
-them; and the smallest call there is. Turns alternate; times are processor time, which other processes lengthen less: the shortest
-of all turns, and the median of the turns' quotients. In an environment with jax:
+Convolutions of 4,500 edges (100 nodes), forward and backward: into arrays that the C interface keeps and that JAX is given back
+(donated), and into new ones; and the smallest call there is. Turns alternate, in an order of chance, each after a call that is not
+counted; times are processor time, which other processes lengthen less. Pages that the system had to give during a call are counted
+too: its clearing of them is in the time. In an environment with jax:
 
     ./dev bench --jax
 """
@@ -14,74 +15,58 @@ import os
 os.environ.setdefault("CLEBSCH_NUM_THREADS", "1")
 
 import argparse
-import time
-from collections.abc import Callable
+import timeit
 from typing import Any
 
-import clebsch
 import clebsch.jax as cj
 import jax
 import jax.numpy as jnp
 import numpy as np
-from convolution_calls import EDGES, NODES, ROWS, SIZES, passes_of
-
-
-def microseconds(function: Callable[[], Any], calls: int) -> float:
-    begin = time.process_time()
-    for _ in range(calls):
-        function()
-    return (time.process_time() - begin) / calls * 1e6
-
-
-def compare(name: str, ours: Callable[[], Any], others: dict[str, Callable[[], Any]], turns: int, calls: int) -> None:
-    """A line per other: shortest times, their difference and quotient, the median of the quotients of turns."""
-    times: dict[str, list[float]] = {"ours": [], **{other: [] for other in others}}
-    for _ in range(turns):
-        for key, function in (("ours", ours), *others.items()):
-            times[key].append(microseconds(function, calls))
-    for other in others:
-        jax_time, other_time = min(times["ours"]), min(times[other])
-        quotient = np.median(np.array(times["ours"]) / np.array(times[other]))
-        print(
-            f"{name}: {jax_time:.1f} us in JAX, {other_time:.1f} us {other}: "
-            f"{jax_time - other_time:+.1f} us, {jax_time / other_time:.3f} (median of turns {quotient:.3f})",
-            flush=True,
-        )
+from convolution_calls import EDGES, NODES, SIZES, compare, passes_of
 
 
 def convolution(name: str, turns: int) -> None:
     for which, operation, given in passes_of(cj.Convolution(*SIZES[name]).description, np.int32):
-        plan, compiled = operation.plan("float32"), jax.jit(cj.Operation(operation))
+        plan, function = operation.plan("float32"), cj.Operation(operation)
         inputs = {key: jnp.asarray(value) for key, value in given.items()}
+        compiled = jax.jit(function)
         bound, found = plan.bind(**given), compiled(**inputs)
         for result, expected in zip(jax.tree.leaves(found), jax.tree.leaves(bound()), strict=True):
             np.testing.assert_array_equal(np.asarray(result), expected)
+        calls = {
+            "in C": bound,
+            "in JAX": lambda compiled=compiled, inputs=inputs: jax.block_until_ready(compiled(**inputs)),
+            "in JAX, results donated": Donated(function, inputs, found),
+            "in C into new arrays": lambda plan=plan, given=given: plan(**given),
+        }
+        compare(f"{name}, {which}", calls, "in C", turns)
 
-        def in_new_arrays(operation: clebsch.Operation = operation, plan: clebsch.Plan = plan, given: Any = given) -> Any:
-            """As a caller of C that keeps nothing: memory from the system, written, given back."""
-            made = {operand.name: np.empty((ROWS[operand.space], operand.row_size), np.float32) for operand in operation.outputs}
-            return plan(out=made, **given)
 
-        compare(
-            f"{name}, {which}",
-            lambda compiled=compiled, inputs=inputs: jax.block_until_ready(compiled(**inputs)),
-            {"in C": bound, "in C into new arrays": in_new_arrays},
-            turns,
-            3,
-        )
+class Donated:
+    """A call whose results take the place of the last call's."""
+
+    def __init__(self, function: Any, inputs: Any, results: Any) -> None:
+        self.compiled = jax.jit(lambda results, inputs: function(**inputs), donate_argnums=0, keep_unused=True)
+        self.inputs, self.results = inputs, results
+
+    def __call__(self) -> None:
+        self.results = jax.block_until_ready(self.compiled(self.results, self.inputs))
 
 
 def smallest(turns: int) -> None:
     linear, x, weights = cj.Linear("1x0e", "1x0e"), jnp.ones((1, 1)), jnp.ones((1,))
     ours, product = jax.jit(linear), jax.jit(lambda x, weights: x * weights)
     bound = linear.description.plan("float32").bind(x=np.ones((1, 1), np.float32), weights=np.ones((1, 1), np.float32))
-    compare(
-        "a product of two numbers",
-        lambda: ours(x, weights).block_until_ready(),
-        {"in C (through Python)": bound, "as x * weights in JAX": lambda: product(x, weights).block_until_ready()},
-        turns,
-        400,
-    )
+    calls = {
+        "clebsch.jax": lambda: ours(x, weights).block_until_ready(),
+        "x * weights in JAX": lambda: product(x, weights).block_until_ready(),
+        "in C (through Python)": bound,
+    }
+    print("a product of two numbers, microseconds:", end="")
+    for name, call in calls.items():
+        call()
+        print(f" {name} {min(timeit.repeat(call, number=40, repeat=20 * turns)) / 40 * 1e6:.1f}", end=";")
+    print(flush=True)
 
 
 def main() -> None:

@@ -15,11 +15,7 @@ import os
 os.environ.setdefault("CLEBSCH_NUM_THREADS", "1")
 
 import argparse
-import random
-import resource
-import time
 import timeit
-from collections.abc import Callable
 from typing import Any
 
 import clebsch
@@ -27,34 +23,7 @@ import clebsch.torch as ct
 import numpy as np
 import torch
 from clebsch.torch import _operator
-from convolution_calls import EDGES, NODES, ROWS, SIZES, passes_of
-
-
-def measured(function: Callable[[], Any]) -> tuple[float, int]:
-    """Microseconds of processor time and pages given."""
-    function()
-    pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    begin = time.thread_time_ns()
-    function()
-    passed = (time.thread_time_ns() - begin) / 1e3
-    return passed, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - pages
-
-
-def compare(name: str, calls: dict[str, Callable[[], Any]], turns: int) -> None:
-    """The first beside the others: lower quartiles, and the median of the quotients of turns."""
-    times: dict[str, list[float]] = {key: [] for key in calls}
-    pages = dict.fromkeys(calls, 0)
-    for _ in range(turns):
-        for key in random.sample(list(calls), len(calls)):
-            passed, given = measured(calls[key])
-            times[key].append(passed)
-            pages[key] += given
-    ours = next(iter(calls))
-    print(f"{name}: {np.quantile(times[ours], 0.25):.0f} us {ours} ({pages[ours] / turns:.0f} pages)", end="")
-    for key in list(calls)[1:]:
-        quotient = np.median(np.array(times[ours]) / np.array(times[key]))
-        print(f"; {quotient:.3f} of {np.quantile(times[key], 0.25):.0f} us {key} ({pages[key] / turns:.0f} pages)", end="")
-    print(flush=True)
+from convolution_calls import EDGES, NODES, ROWS, SIZES, compare, passes_of
 
 
 def convolution(name: str, turns: int) -> None:
@@ -77,7 +46,8 @@ def convolution(name: str, turns: int) -> None:
         found = found if isinstance(found, dict) else {operation.outputs[0].name: found}
         for result, operand in zip(in_torch(), operation.outputs, strict=True):
             np.testing.assert_array_equal(result.numpy(), found[operand.name])
-        compare(f"{name}, {which}", {"in torch": in_torch, "in C": bound, "in C into new tensors": in_new_tensors}, turns)
+        calls = {"in C": bound, "in torch": in_torch, "in C into new tensors": in_new_tensors}
+        compare(f"{name}, {which}", calls, "in C", turns)
 
 
 def smallest() -> None:
