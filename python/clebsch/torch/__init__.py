@@ -12,6 +12,7 @@ except ImportError as error:
 
 from ._accelerate import Acceleration, accelerate
 from ._launch import check_indices
+from .edge_frame import Rotate, SO2Linear, WignerMatrices, edge_rotations
 from .modules import (
     Convolution,
     ElementwiseTensorProduct,
@@ -32,9 +33,13 @@ __all__ = [
     "FullyConnectedTensorProduct",
     "Linear",
     "Operation",
+    "Rotate",
+    "SO2Linear",
     "SphericalHarmonics",
     "SymmetricContraction",
     "TensorProduct",
+    "WignerMatrices",
     "accelerate",
     "check_indices",
+    "edge_rotations",
 ]
