@@ -1,5 +1,7 @@
 #include "base/error.hpp"
 #include "base/memory.hpp"
+#include "describe/pairs.hpp"
+#include "graph/edge_pairs.hpp"
 #include "model/evaluation.hpp"
 
 namespace clebsch {
@@ -21,8 +23,10 @@ class Scratch {
     Memory memory_;
 };
 
-ProgramPlan planned(const Program& program, std::vector<DType> dtypes, DType compute, const PotentialOptions& options) {
+ProgramPlan planned(const Program& program, std::optional<Program> for_more_rows, std::vector<DType> dtypes, DType compute,
+                    const PotentialOptions& options) {
     ProgramOptions plan;
+    plan.for_more_rows = std::move(for_more_rows);
     plan.dtypes = std::move(dtypes);
     plan.compute = compute;
     plan.instruction_set = options.instruction_set;
@@ -32,8 +36,10 @@ ProgramPlan planned(const Program& program, std::vector<DType> dtypes, DType com
 
 /// A program with its arrays.
 struct Planned {
-    Planned(const Program& program, std::vector<DType> dtypes, DType compute, const PotentialOptions& options)
-        : plan(planned(program, std::move(dtypes), compute, options)), arrays(plan.program(), plan.spaces(), plan.dtypes()) {}
+    Planned(const Program& program, std::optional<Program> for_more_rows, std::vector<DType> dtypes, DType compute,
+            const PotentialOptions& options)
+        : plan(planned(program, std::move(for_more_rows), std::move(dtypes), compute, options)),
+          arrays(plan.program(), plan.spaces(), plan.dtypes()) {}
 
     /// Arranges the shared arrays for all launches to come.
     void prepare() {
@@ -50,62 +56,74 @@ struct Planned {
     Memory memory;  ///< prepared shared arrays
 };
 
-Planned gradient_of(const Model& model, const PotentialOptions& options) {
+/// For any graph.
+Planned gradient_of_edges(const Model& model, const PotentialOptions& options) {
     const Program program = with_gradient(model);
-    return Planned(program, gradient_dtypes(program, options.dtype), options.dtype, options);
+    return Planned(program, std::nullopt, gradient_dtypes(program, options.dtype), options.dtype, options);
+}
+
+/// For graphs in which every edge has its reverse, if the model is one for which that means less work.
+std::optional<Planned> gradient_of_pairs(const Model& model, const PotentialOptions& options) {
+    const std::optional<Program> program = gradient_in_pairs(model.program, EdgeValues::of_pairs);
+    if (!program) return std::nullopt;
+    return Planned(*program, gradient_in_pairs(model.program, EdgeValues::made_again), gradient_dtypes(*program, options.dtype),
+                   options.dtype, options);
 }
 
 Planned totals_of(const PotentialOptions& options) {
     const Program program = totals();
-    return Planned(program, totals_dtypes(program, options.dtype), DType::float64, options);
+    return Planned(program, std::nullopt, totals_dtypes(program, options.dtype), DType::float64, options);
 }
 
 class CpuEvaluation final : public Evaluation {
  public:
     CpuEvaluation(const Model& model, const PotentialOptions& options)
-        : dtype_(options.dtype),
+        : model_(model),
+          options_(options),
           elements_(std::ssize(model.atomic_numbers)),
           pieces_(std::ssize(model.piece_ends)),
-          element_energies_(model.element_energies),
-          gradient_(gradient_of(model, options)),
+          of_pairs_(gradient_of_pairs(model, options)),
           sums_(totals_of(options)) {
         if (options.threads != 0) pool_ = std::make_unique<ThreadPool>(options.threads);
-        for (Planned* planned : {&gradient_, &sums_}) {
-            planned->arrays.rows("element", elements_);
-            planned->arrays.rows("piece", pieces_);
-        }
-        sums_.arrays.array("element_energies", element_energies_.data(), elements_);
-        weights_.reserve(model.weights.size());
-        for (const ModelWeights& given : model.weights) {
-            const Value& value = model.program.values[static_cast<std::size_t>(model.program.find_value(given.name))];
-            weights_.push_back(as_stored(given.values, dtype_));
-            gradient_.arrays.array(given.name, weights_.back().data(), rows_of_weights(model, value.space));
-        }
-        gradient_.prepare();
+        sums_.arrays.rows("element", elements_);
+        sums_.arrays.array("element_energies", model.element_energies.data(), elements_);
+        for (const ModelWeights& given : model.weights) weights_.push_back(as_stored(given.values, options.dtype));
+        if (of_pairs_) prepare(*of_pairs_);
+        else of_edges();
     }
 
     void set_parallel_for(const ParallelFor& parallel_for) override { given_parallel_for_ = parallel_for; }
-    const ProgramPlan* plan() const override { return &gradient_.plan; }
-    std::string explain() const override { return gradient_.plan.explain(); }
+    const ProgramPlan* plan() const override { return &usual().plan; }
+    std::string explain() const override { return usual().plan.explain(); }
     std::size_t workspace_bytes() const override { return workspace_.size(); }
 
     std::size_t workspace_bytes(std::int64_t atoms, std::int64_t edges) const override {
-        CallArrays arrays(gradient_.plan.program(), gradient_.plan.spaces(), gradient_.plan.dtypes());
+        const ProgramPlan& plan = usual().plan;
+        CallArrays arrays(plan.program(), plan.spaces(), plan.dtypes());
         arrays.rows("element", elements_);
         arrays.rows("piece", pieces_);
         arrays.rows("node", atoms);
         arrays.rows("edge", edges);
-        return gradient_.plan.workspace_bytes(arrays.rows(), parallel_for().threads);
+        arrays.rows("pair", (edges + 1) / 2);
+        return plan.workspace_bytes(arrays.rows(), parallel_for().threads);
     }
 
     void run(const EvaluationCall& call, Energies& result) override {
         const Graph& graph = *call.graph;
         const auto atoms = static_cast<std::int64_t>(call.species.size()), edges = graph.edges();
-        const std::size_t number = size_of(dtype_);
+        const std::size_t number = size_of(options_.dtype);
+        const bool in_pairs = of_pairs_ && find_pairs(graph, pairs_);
+        Planned& gradient = in_pairs ? *of_pairs_ : of_edges();
         atom_energy_.resize(call.species.size() * number);
         edge_gradient_.resize(3 * static_cast<std::size_t>(edges) * number);
-        if (cotangent_.size() < call.species.size() * number) cotangent_ = as_stored(std::vector<double>(call.species.size(), 1), dtype_);
-        for (Planned* planned : {&gradient_, &sums_}) {
+        if (cotangent_.size() < call.species.size() * number)
+            cotangent_ = as_stored(std::vector<double>(call.species.size(), 1), options_.dtype);
+        if (in_pairs) {
+            gradient.arrays.rows("pair", pairs_.count());
+            gradient.arrays.index("pair", pairs_.pair.data(), edges);
+            gradient.arrays.index("first_edge", pairs_.first_edge.data(), pairs_.count());
+        }
+        for (Planned* planned : {&gradient, &sums_}) {
             CallArrays& arrays = planned->arrays;
             arrays.rows("edge", edges);
             arrays.rows("node", atoms);
@@ -124,7 +142,7 @@ class CpuEvaluation final : public Evaluation {
         sums_.arrays.array("energy", result.energy.data(), call.structures);
         sums_.arrays.array("forces", result.forces.data(), atoms);
         sums_.arrays.array("virial", result.virial.data(), call.structures);
-        for (const Planned* planned : {&gradient_, &sums_}) planned->launch(workspace_, parallel_for());
+        for (const Planned* planned : {&gradient, &sums_}) planned->launch(workspace_, parallel_for());
     }
 
  private:
@@ -133,11 +151,31 @@ class CpuEvaluation final : public Evaluation {
         return pool_ ? pool_->parallel_for() : default_pool().parallel_for();
     }
 
-    DType dtype_;
+    void prepare(Planned& gradient) {
+        gradient.arrays.rows("element", elements_);
+        gradient.arrays.rows("piece", pieces_);
+        for (std::size_t w = 0; w < weights_.size(); ++w) {
+            const std::string& name = model_.weights[w].name;
+            const Value& value = model_.program.values[static_cast<std::size_t>(model_.program.find_value(name))];
+            gradient.arrays.array(name, weights_[w].data(), rows_of_weights(model_, value.space));
+        }
+        gradient.prepare();
+    }
+
+    /// Made when it is first needed.
+    Planned& of_edges() {
+        if (!of_edges_) prepare(of_edges_.emplace(gradient_of_edges(model_, options_)));
+        return *of_edges_;
+    }
+    const Planned& usual() const { return of_pairs_ ? *of_pairs_ : *of_edges_; }
+
+    const Model& model_;
+    PotentialOptions options_;
     std::int64_t elements_, pieces_;
-    std::vector<double> element_energies_;
-    Planned gradient_, sums_;
-    std::vector<std::vector<std::byte>> weights_;
+    std::optional<Planned> of_pairs_, of_edges_;  ///< the gradient; of_edges_ where a graph or the model has no pairs
+    Planned sums_;
+    EdgePairs pairs_;                              ///< of the last graph
+    std::vector<std::vector<std::byte>> weights_;  ///< those of the model, as they are stored
     std::unique_ptr<ThreadPool> pool_;
     std::optional<ParallelFor> given_parallel_for_;
     std::vector<std::byte> atom_energy_, cotangent_, edge_gradient_;

@@ -34,6 +34,7 @@ class Evaluation {
     virtual std::vector<StepTime> time_steps() { return {}; }
 };
 
+/// `model` outlives what is made of it.
 std::unique_ptr<Evaluation> evaluation_on_cpu(const Model& model, const PotentialOptions& options);
 std::unique_ptr<Evaluation> evaluation_on_gpu(const Model& model, const PotentialOptions& options);
 

@@ -15,6 +15,20 @@ namespace {
 
 std::string named(const std::string& name) { return "'" + name + "'"; }
 
+/// Throws Error where calls of the two would differ.
+void check_same_call(const Program& program, const Program& other, const std::vector<std::string>& spaces) {
+    const auto same_values = [&](const std::vector<int>& of_program, const std::vector<int>& of_other) {
+        return std::ranges::equal(
+            of_program, of_other, {}, [&](int value) { return program.values[static_cast<std::size_t>(value)]; },
+            [&](int value) { return other.values[static_cast<std::size_t>(value)]; });
+    };
+    const bool same_spaces =
+        std::ranges::all_of(row_spaces(other), [&](const std::string& space) { return std::ranges::find(spaces, space) != spaces.end(); });
+    if (program.indices != other.indices || !same_spaces || !same_values(program.inputs, other.inputs) ||
+        !same_values(program.outputs, other.outputs))
+        fail("the program for more rows: expected inputs, outputs, indices and row spaces of the program for fewer");
+}
+
 }  // namespace
 
 std::vector<std::string> row_spaces(const Program& program) {
@@ -62,7 +76,10 @@ struct ProgramPlan::Data : ProgramArguments {
 ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) {
     validate(program);
     auto data = std::make_unique<Data>(program, options.dtypes, options.compute);
-    const Program simple = simplified(with_harmonic_chains(program));
+    if (options.for_more_rows) {
+        validate(*options.for_more_rows);
+        check_same_call(program, *options.for_more_rows, data->spaces);
+    }
     data->isa = options.instruction_set.value_or(default_instruction_set());
     require_available(data->isa);
     if (options.keep_bytes < 0) fail("keep_bytes: expected at least 0, got " + std::to_string(options.keep_bytes));
@@ -78,8 +95,12 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
     const auto add_way = [&](TiledProgram tiled) {
         data->ways.push_back(std::make_unique<const TiledPlan>(std::move(tiled), request, fuse, options.chunk_rows));
     };
-    const Program parts = fuse ? with_partial_sums(simple) : simple;
-    TiledProgram little = tile_program(parts, fuse, keep_little);
+    const auto ready = [&](const Program& given) {
+        Program simple = simplified(with_harmonic_chains(given));
+        return fuse ? with_partial_sums(simple) : simple;
+    };
+    const Program parts = ready(program);
+    TiledProgram little = tile_program(options.for_more_rows ? ready(*options.for_more_rows) : parts, fuse, keep_little);
     if (fuse && options.keep_bytes > 0) {
         TiledProgram much = tile_program(parts, fuse, keep_much);
         if (much.groups != little.groups || much.program != little.program) add_way(std::move(much));

@@ -25,6 +25,8 @@ struct ProgramOptions {
     bool fuse = true;  ///< run nodes together, a few rows at a time, and those with few numbers per row as one step
     /// Bytes of intermediates up to which values are kept that are computed again for more rows, where keeping is faster. 0: never.
     std::int64_t keep_bytes = 64 * 1024 * 1024;
+    /// A program of the same meaning, inputs, outputs and indices that runs instead of the given one for more rows than that.
+    std::optional<Program> for_more_rows = {};
     std::int64_t chunk_rows = 0;  ///< rows of a chunk of nodes that run together; 0: as many as stay in the cache (run/step_group.hpp)
 };
 

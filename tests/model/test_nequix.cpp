@@ -287,6 +287,30 @@ TEST_CASE("pairs beyond the cutoff change nothing") {
     CHECK(deviation(wide.forces, exact.forces) < 1e-11);
 }
 
+TEST_CASE("a graph whose edges are not in order, or lack their reverse, is one too") {
+    const Atoms atoms = random_crystal(16, 3);
+    Potential& potential = mp1(DType::float64);
+    const Energies expected = evaluate(potential, atoms);
+    const Graph graph = build_graph(atoms.structure, potential.cutoff());
+    std::vector<std::int64_t> sender(graph.sender.rbegin(), graph.sender.rend()), receiver(graph.receiver.rbegin(), graph.receiver.rend());
+    std::vector<double> vectors;
+    for (std::size_t e = sender.size(); e-- > 0;)
+        vectors.insert(vectors.end(), graph.vectors.begin() + 3 * e, graph.vectors.begin() + 3 * e + 3);
+    Energies result;
+    const auto run = [&] {
+        potential.evaluate(std::span(&atoms.structure, 1), atoms.numbers, graph_from_edges(3, sender, receiver, vectors), result);
+    };
+    run();
+    CHECK(std::abs(result.energy[0] - expected.energy[0]) < 1e-11);
+    CHECK(deviation(result.forces, expected.forces) < 1e-11);
+    CHECK(deviation(result.virial, expected.virial) < 1e-10);
+    const double whole = result.energy[0];
+    sender.pop_back(), receiver.pop_back(), vectors.resize(vectors.size() - 3);
+    run();
+    CHECK(std::abs(result.energy[0] - whole) > 1e-6);
+    CHECK(deviation(evaluate(potential, atoms).forces, expected.forces) == 0);  // and the usual way again
+}
+
 TEST_CASE("bad input is an error that names the atom: elements, positions, atoms at the same place") {
     Potential& potential = mp1(DType::float32);
     Atoms atoms{{.positions = {0, 0, 0, 1, 0, 0}, .cell = {}, .periodic = {}}, {8, 85}};

@@ -6,8 +6,10 @@
 
 #include "base/error.hpp"
 #include "describe/derivative.hpp"
+#include "describe/pairs.hpp"
 #include "describe/text.hpp"
 #include "support/network_layers.hpp"
+#include "support/paired_network.hpp"
 #include "support/random_descriptions.hpp"
 #include "support/run_program.hpp"
 
@@ -261,4 +263,26 @@ TEST_CASE("few rows keep what many compute again: the same numbers to rounding, 
     }
     CHECK(kept);
     CHECK(again);
+}
+
+TEST_CASE("another program for more rows: each runs where it should, and both give the numbers of the gradient by edges") {
+    const Program forward = paired_network();
+    const Program few = *gradient_in_pairs(forward, EdgeValues::of_pairs), many = *gradient_in_pairs(forward, EdgeValues::made_again);
+    const std::vector<DType> dtypes = all(few, DType::float64);
+    constexpr std::int64_t limit = 50'000;
+    const ProgramPlan both(few, {.dtypes = dtypes, .keep_bytes = limit, .for_more_rows = many});
+    const ProgramPlan kept(few, {.dtypes = dtypes, .keep_bytes = std::int64_t{1} << 40}), again(many, {.dtypes = dtypes, .keep_bytes = 0});
+    CHECK(ProgramPlan(few, {.dtypes = dtypes, .keep_bytes = 0, .for_more_rows = many}).explain() == again.explain());
+    ThreadPool pool(3);
+    for (const std::int64_t pairs : {0, 10, 1000}) {
+        CAPTURE(pairs);
+        const ReferenceInputs inputs = on_paired_graph(few, 9, pairs, 5);
+        const RunResult result = run_program(both, inputs);
+        CHECK(result.outputs == run_program(pairs == 1000 ? again : kept, inputs).outputs);
+        CHECK(result.outputs == run_program(both, inputs, {.parallel_for = pool.parallel_for()}).outputs);
+        CHECK(result.outputs == run_program(both, inputs, {.prepare = true}).outputs);
+        if (pairs == 10) CHECK(largest_error(result, evaluate(few, inputs)) < 1e-11);
+    }
+    CHECK_THROWS_WITH_AS(ProgramPlan(few, {.for_more_rows = forward}), doctest::Contains("the program for more rows: expected inputs"),
+                         Error);
 }
