@@ -10,9 +10,9 @@
 // - Pointers of different rows may be equal (gathers, shared operands, a receiver's output). Equal output pointers need sums: rows are to
 // be
 //   added in increasing order. For sorted outputs equal pointers are neighbours, so sums can stay in registers over a run of them.
-// - Masked rows do not appear in a block. Outputs addressed by `each` are zero before the first kernel runs, except the segments a kernel
-// is told to
-//   overwrite (it is the only writer and stores instead of adding).
+// - Masked rows do not appear in a block. Outputs addressed by `each` are zero before the first kernel runs, except the segments that a
+//   kernel overwrites (it is the only writer and stores instead of adding). A row of a sorted output is zero before its first row of the
+//   iteration, except where a kernel overwrites all its segments: that one stores what the row marked in `begins` gives, and then adds.
 // - scratch is 64-byte aligned, `scratch_bytes` long, private to the running thread; `prepared` is what prepare() made in this launch.
 #include <cstddef>
 #include <cstdint>
@@ -37,6 +37,8 @@ struct Block {
     int rows = 0;
     const T* const* const* inputs = nullptr;  ///< [operand][row]; null for outputs
     T* const* const* outputs = nullptr;       ///< [operand][row]; null for inputs
+    const std::uint8_t* const* begins =
+        nullptr;  ///< [operand][row], for sorted outputs that a kernel overwrites: 1 where an output's row begins
     std::byte* scratch = nullptr;
     const std::byte* prepared = nullptr;
     Ahead* ahead = nullptr;  ///< null: nothing to ask for

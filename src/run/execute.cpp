@@ -70,7 +70,8 @@ class Launch {
                 if (plan_.operands[o].output) point_output(o, part, rows, worker);
                 else point_input(o, rows, worker);
             }
-            Block<T> block{.rows = rows, .inputs = worker.inputs, .outputs = worker.outputs, .scratch = worker.scratch};
+            Block<T> block{
+                .rows = rows, .inputs = worker.inputs, .outputs = worker.outputs, .begins = worker.begins, .scratch = worker.scratch};
             for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
                 block.prepared = launch_.prepared[k];
                 block.ahead = ahead.pieces > 0 ? &ahead : nullptr;
@@ -286,6 +287,7 @@ class Launch {
         const State& state = launch_.operands[o];
         typename Worker::Run& run = worker.runs[o];
         bool seen = false;  // whether a row of this block is of the run at hand
+        if (operand.begun) std::fill_n(worker.begins[o], rows, std::uint8_t{0});
         for (int r = 0; r < rows; ++r) {
             const std::int64_t row = worker.chain_rows[operand.chain][r];
             if (row < 0) {
@@ -295,18 +297,20 @@ class Launch {
             if (row != run.row) {
                 if (state.way == Way::staged && !seen) store_run(o, part, run);
                 run.row = row;
-                zero_stored(o, run.zeroed, state.way == Way::stored ? row + 1 : row);  // staged rows are written as a whole
+                const bool zeroes = state.way == Way::stored && !operand.begun;  // staged rows are written as a whole
+                zero_stored(o, run.zeroed, zeroes ? row + 1 : row);
                 run.zeroed = std::max(run.zeroed, row + 1);
+                if (operand.begun) worker.begins[o][r] = 1;
                 if (row == state.before[part]) {  // the part before has begun this row
                     run.numbers = state.heads + part * operand.padded;
                     state.head_used[part] = 1;
-                    zero_own(run.numbers, operand);
+                    if (!operand.begun) zero_own(run.numbers, operand);
                 } else if (state.way == Way::stored) {
                     run.numbers = plain_row(state, row);
                 } else {
                     run.slot = (run.slot + 1) % (plan_.block_rows + 1);
                     run.numbers = worker.staging[o] + run.slot * operand.padded;
-                    zero_own(run.numbers, operand);
+                    if (!operand.begun) zero_own(run.numbers, operand);
                 }
             }
             seen = true;

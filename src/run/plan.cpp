@@ -75,11 +75,11 @@ void plan_masks(Data& plan) {
     plan.partly_masked = std::ranges::any_of(plan.path_chains, [&](std::uint64_t chains) { return std::popcount(chains) != count; });
 }
 
-/// What is left of `each` outputs' rows when the kernels' own segments are taken away.
+/// What is left of outputs' rows when the kernels' own segments are taken away.
 void plan_zeroing(Data& plan) {
     for (std::size_t o = 0; o < plan.operands.size(); ++o) {
         OperandPlan& operand = plan.operands[o];
-        if (!operand.output || operand.kind != OperandPlan::Kind::each) continue;
+        if (!operand.output || (operand.kind != OperandPlan::Kind::each && !operand.sorted)) continue;
         const std::vector<Segment>& segments = plan.polynomial.operands[o].segments;
         std::int64_t offset = 0;
         for (std::size_t s = 0; s < segments.size(); ++s) {
@@ -94,6 +94,7 @@ void plan_zeroing(Data& plan) {
             }
             offset = end;
         }
+        operand.begun = operand.sorted && operand.zeroed.empty();
     }
 }
 

@@ -29,7 +29,8 @@ struct OperandPlan {
     int chain = -1;       ///< indexed: which chain of indices
     RowForm form;
     std::int64_t padded = 0;    ///< numbers from one row of ours to the next, a multiple of 64 bytes
-    std::vector<Range> zeroed;  ///< `each` outputs: what the executor zeroes before the first kernel
+    std::vector<Range> zeroed;  ///< `each` and sorted outputs: what no kernel overwrites; of `each` ones zeroed before the first kernel
+    bool begun = false;         ///< sorted outputs: a kernel stores where a row begins, so that the executor need not zero it
 };
 
 struct PlanData : CallArguments {

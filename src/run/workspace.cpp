@@ -153,6 +153,7 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
         Worker worker;
         worker.inputs = arena.take<const T**>(operands);
         worker.outputs = arena.take<T**>(operands);
+        worker.begins = arena.take<std::uint8_t*>(operands);
         worker.staging = arena.take<T*>(operands);
         worker.runs = arena.take<typename Worker::Run>(operands);
         worker.each = arena.take<typename Worker::EachRows>(operands);
@@ -171,7 +172,9 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
             const bool staged = !operand.plain && (operand.output ? operand.kind == OperandPlan::Kind::each || operand.sorted
                                                                   : !read_several_times(operand, operand_rows, division.rows));
             T* staging = staged ? arena.take<T>(checked_product(plan.block_rows + 1, operand.padded)) : nullptr;
+            std::uint8_t* begins = operand.begun ? arena.take<std::uint8_t>(plan.block_rows) : nullptr;
             if (arena.measuring()) continue;
+            worker.begins[o] = begins;
             worker.inputs[o] = operand.output ? nullptr : const_cast<const T**>(pointers);
             worker.outputs[o] = operand.output ? pointers : nullptr;
             worker.staging[o] = staging;

@@ -102,6 +102,7 @@ struct WorkerState {
     };
     const T*** inputs = nullptr;  ///< [operands] -> [block_rows]
     T*** outputs = nullptr;
+    std::uint8_t** begins = nullptr;      ///< [operands] -> [block_rows]: see Block; null where the executor zeroes
     std::int64_t* iteration = nullptr;    ///< [block_rows]
     std::int64_t** chain_rows = nullptr;  ///< [chains] -> [block_rows]
     T** staging = nullptr;                ///< [operands] -> [block_rows + 1] rows

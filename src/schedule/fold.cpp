@@ -382,12 +382,43 @@ class Scheduler {
             if (step.kind == FoldStepKind::multiply) mark(step.index);
             if (step.kind == FoldStepKind::sums) std::ranges::for_each(program_.sums[static_cast<std::size_t>(step.index)], mark);
         }
+        mark_begins();
         for (const int p : program_.paths) {
             const Path& path = polynomial_.paths[static_cast<std::size_t>(p)];
             const FoldRows rows = rows_of(path.output());
             if (!path.output().channels.empty() || !only_here(rows) || with_channels.contains(key_of(rows))) continue;
             for (int c = 0; c < components_of(path.output()); ++c)
                 program_.outputs[static_cast<std::size_t>(output_number(path.output(), c))].overwrite = true;
+        }
+    }
+
+    /// Sorted outputs all of whose segments are written by FoldSums of this kernel first, and by no other kernel: those sums begin them.
+    void mark_begins() {
+        std::map<std::pair<int, std::int64_t>, FoldSink*> first;  // null: something else writes them first
+        for (const FoldStep& step : program_.steps) {
+            if (step.kind == FoldStepKind::multiply)
+                for (const FoldSink& sink : program_.multiplies[static_cast<std::size_t>(step.index)].sinks)
+                    first.try_emplace(key_of(sink.out), nullptr);
+            if (step.kind != FoldStepKind::sums) continue;
+            for (const int m : program_.sums[static_cast<std::size_t>(step.index)]) {
+                FoldSink& sink = program_.multiplies[static_cast<std::size_t>(m)].sinks[0];
+                first.try_emplace(key_of(sink.out), &sink);
+            }
+        }
+        for (std::size_t o = 0; o < polynomial_.operands.size(); ++o) {
+            const Operand& operand = polynomial_.operands[o];
+            if (operand.role != Role::output || operand.rows.kind != Addressing::Kind::indexed || !polynomial_.is_sorted(operand)) continue;
+            std::vector<FoldSink*> begin;
+            bool all = true;
+            for (std::size_t s = 0; s < operand.segments.size() && all; ++s) {
+                if (operand.segments[s].size() == 0) continue;
+                const std::pair<int, std::int64_t> rows{static_cast<int>(o), operand.offset(static_cast<int>(s))};
+                const auto at = first.find(rows);
+                all = at != first.end() && at->second != nullptr && writers_.at(rows) == 0;
+                if (all) begin.push_back(at->second);
+            }
+            if (!all) continue;
+            for (FoldSink* sink : begin) sink->begin = true;
         }
     }
 

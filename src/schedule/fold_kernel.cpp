@@ -333,7 +333,7 @@ class FoldKernel final : public Kernel {
                 for (const FoldSink& sink : multiply.sinks)
                     ops += sink.dot || sink.factor.weights > 0 || multiply.sinks.size() > 1 ? matrix.outputs : 0;
             for (const FoldSink& sink : multiply.sinks)
-                if (sink.overwrite) overwrite(sink.out.operand, sink.out.offset);
+                if (sink.overwrite || sink.begin) overwrite(sink.out.operand, sink.out.offset);
             work += ops * static_cast<double>(multiply.channels);
         }
         for (const FoldReducePlan& reduce : program_.reduces) {

@@ -31,7 +31,8 @@ class Kernel {
     virtual std::vector<int> paths() const = 0;  ///< the paths of the polynomial it computes
     virtual Estimate estimate() const = 0;       ///< multiply-adds it performs per iteration row (bytes may stay 0)
     /// Segments of `each` outputs, as [operand][segment], whose every path in the polynomial this kernel computes and which it therefore
-    /// stores instead of adding to (empty: none). The executor zeroes all others before the first kernel of a block.
+    /// stores instead of adding to (empty: none). The executor zeroes all others before the first kernel of a block. Of sorted outputs all
+    /// segments or none: the kernel stores where a row begins (Block::begins), and no row that it writes is zeroed.
     virtual OverwriteMap overwritten() const { return {}; }
     virtual int preferred_rows() const { return 32; }  ///< rows a block should have (upper bound of scratch use)
     virtual Fetch fetches() const { return Fetch::executor; }

@@ -194,6 +194,22 @@ TEST_CASE("dw and dy need no zeroing: the first step that writes them stores") {
     for (const bool stored : overwritten[static_cast<std::size_t>(gradient.find_operand("x_gradient"))]) CHECK_FALSE(stored);
 }
 
+TEST_CASE("sums of a sorted receiver need no zeroing: they are stored where a row begins, if all of the row is") {
+    const auto begun = [](const Polynomial& polynomial) {
+        std::vector<int> taken, all(polynomial.paths.size());
+        for (std::size_t p = 0; p < all.size(); ++p) all[p] = static_cast<int>(p);
+        const OverwriteMap map = make_fold_kernel({&polynomial, all, available_instruction_sets().front()}, taken)->overwritten();
+        return map[static_cast<std::size_t>(polynomial.find_operand("out"))];
+    };
+    Polynomial polynomial = convolution("8x0e+8x1o", "0e+1o", "0e+1o");
+    for (const bool stored : begun(polynomial)) CHECK(stored);
+    polynomial.paths.pop_back();  // a segment that nothing writes
+    for (const bool stored : begun(polynomial)) CHECK_FALSE(stored);
+    ConvolutionOptions unsorted;
+    unsorted.receivers_sorted = false;
+    for (const bool stored : begun(convolution("8x0e+8x1o", "0e+1o", "0e+1o", unsorted))) CHECK_FALSE(stored);
+}
+
 TEST_CASE("a segment of one channel that is written with and without its channel holds both contributions") {
     const Polynomial polynomial = parse_polynomial(
         "clebsch polynomial 0\nbasis e3nn-0.5\nrows row\n"

@@ -194,19 +194,27 @@ TEST_CASE("a convolution agrees with the reference: sorted and unsorted receiver
             }
 }
 
-TEST_CASE("one receiver with 20,000 edges is spread over parts and still sums in one order") {
-    Polynomial polynomial = convolution("2x0e+1x1o", "0e+1o", "0e+1o");
-    for (const Layout layout : {Layout::ir_mul, Layout::mul_ir}) {
-        for (Operand& operand : polynomial.operands) operand.layout = layout;
-        ReferenceInputs inputs = normal_inputs(polynomial, {{"edge", 20100}, {"node", 9}}, 19);
-        auto& receiver = inputs.indices.at("receiver");
-        for (std::size_t i = 0; i < receiver.size(); ++i) receiver[i] = i < 50 ? 2 : i < 20050 ? 4 : 7;
-        const PolynomialPlan plan(polynomial, {.dtypes = std::vector<DType>(polynomial.operands.size(), DType::float64)});
-        const RunResult alone = run_plan(plan, inputs);
-        CHECK(largest_error(alone, evaluate(polynomial, inputs)) < 1e-13);
-        ThreadPool pool(3);
-        CHECK(run_plan(plan, inputs, {.parallel_for = pool.parallel_for()}).outputs == alone.outputs);
-    }
+TEST_CASE("one receiver with nearly all edges is spread over parts and still sums in one order, in every kernel that sums") {
+    struct Case {
+        const char *in, *family;
+        std::int64_t edges;
+    };
+    for (const Case& given : {Case{"2x0e+1x1o", "lanes", 20100}, Case{"48x0e+32x1o", "fold", 2100}, Case{"48x0e+32x1o", "terms", 2100}})
+        for (const Layout layout : {Layout::ir_mul, Layout::mul_ir}) {
+            CAPTURE(given.family);
+            Polynomial polynomial = convolution(given.in, "0e+1o", "0e+1o");
+            for (Operand& operand : polynomial.operands) operand.layout = layout;
+            ReferenceInputs inputs = normal_inputs(polynomial, {{"edge", given.edges}, {"node", 9}}, 19);
+            auto& receiver = inputs.indices.at("receiver");
+            for (std::size_t i = 0; i < receiver.size(); ++i)
+                receiver[i] = i < 50 ? 2 : static_cast<std::int64_t>(i) < given.edges - 50 ? 4 : 7;
+            const PolynomialPlan plan(polynomial,
+                                      {.dtypes = std::vector<DType>(polynomial.operands.size(), DType::float64), .family = given.family});
+            const RunResult alone = run_plan(plan, inputs);
+            CHECK(largest_error(alone, evaluate(polynomial, inputs)) < 1e-13);
+            ThreadPool pool(3);
+            CHECK(run_plan(plan, inputs, {.parallel_for = pool.parallel_for()}).outputs == alone.outputs);
+        }
 }
 
 TEST_CASE("no rows, one row, no nodes, everything masked: outputs are what the sums over nothing are") {

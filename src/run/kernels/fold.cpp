@@ -215,6 +215,17 @@ void run_multiply(const Run<T>& run, const FoldMultiply& step) {
     }
 }
 
+/// Rows that begin a sum where all do, or none does.
+struct Begins {
+    std::uint8_t begins[sum_rows];
+};
+constexpr Begins same_begins(std::uint8_t value) {
+    Begins result{};
+    for (std::uint8_t& begins : result.begins) begins = value;
+    return result;
+}
+constexpr Begins every_row = same_begins(1), no_row = same_begins(0);
+
 template <class T>
 void run_sums(const Run<T>& run, const FoldSums& step) {
     Sum<T> sums[most_sums];
@@ -229,6 +240,9 @@ void run_sums(const Run<T>& run, const FoldSums& step) {
               .weight = nullptr,
               .out = out.row,
               .run_end = run.run_end(sink.out.operand),
+              .begins = sink.overwrite ? every_row.begins
+                        : sink.begin   ? run.block.begins[sink.out.operand] + run.first
+                                       : no_row.begins,
               .matrix = run.matrix + std::int64_t(from.place) * run.program.rows,
               .half = std::int64_t(matrix.size) * fold_rows,
               .in_offset = in.offset,
@@ -239,7 +253,6 @@ void run_sums(const Run<T>& run, const FoldSums& step) {
               .inputs = matrix.inputs,
               .outputs = matrix.outputs,
               .diagonal = matrix.diagonal,
-              .overwrite = sink.overwrite,
               .stream = nullptr};
         if (sink.factor.weights == 0) continue;
         const RowsIn<T> weight = run.in(sink.factor.weight[0]);

@@ -63,6 +63,7 @@ struct FoldMatrix {
 struct FoldSink {
     bool dot = false;
     bool overwrite = false;
+    bool begin = false;  ///< stores where a row begins (Block::begins); of FoldSums only
     FoldFactor factor;
     FoldRows out;   ///< `outputs` components, or one if dot
     FoldRows with;  ///< dot: g

@@ -68,15 +68,16 @@ void multiply(const Multiply<double>& task);
 /// A multiplication whose one plain sink, with at most one weight and a scale of 1, takes z.
 template <class T>
 struct Sum {
-    const T* const* in;      ///< [rows]
-    const T* const* weight;  ///< [rows]; null: none
-    T* const* out;           ///< [rows]
-    const int* run_end;      ///< [rows]
-    const T* matrix;         ///< [half][inputs][outputs][fold_rows]
-    std::int64_t half;       ///< of the matrix
+    const T* const* in;          ///< [rows]
+    const T* const* weight;      ///< [rows]; null: none
+    T* const* out;               ///< [rows]
+    const int* run_end;          ///< [rows]
+    const std::uint8_t* begins;  ///< [rows]: 1 where a sum begins, whatever `out` holds
+    const T* matrix;             ///< [half][inputs][outputs][fold_rows]
+    std::int64_t half;           ///< of the matrix
     std::int64_t in_offset, weight_offset, out_offset, channels;
     int rows, inputs, outputs;
-    bool diagonal, overwrite;
+    bool diagonal;
     Stream* stream;  ///< of the weights; null: nothing to ask for
 };
 /// All of the same channels; every few channels in turn.

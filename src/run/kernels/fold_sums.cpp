@@ -106,7 +106,7 @@ template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Widt
         const int end = task.run_end[r];
         T* out = task.out[r] + task.out_offset + c;
         Vector<T> sums[Outputs][Width]{};
-        if (!task.overwrite)
+        if (task.begins[r] == 0)
 #pragma GCC unroll 8
             for (int k = 0; k < Outputs; ++k)
 #pragma GCC unroll 8
