@@ -3,8 +3,8 @@
 
     ./dev bench --gpu-calls [--neighbours N]
 
-A process for each framework. Ten calls are queued and then waited for; turns alternate. Times are wall clock per call: the shortest
-of all turns, the median of the turns' quotients, and how long the host took to queue a call.
+A process for each framework. Fifty calls are queued and then waited for; turns alternate. Times are wall clock per call: the
+shortest of all turns, the median of the turns' quotients, and how long the host took to queue a call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import clebsch
 import numpy as np
 from convolution_calls import SIZES, passes_of
 
-NODES, QUEUED = 16_384, 10
+NODES, QUEUED = 16_384, 50
 
 Call = Callable[[], Any]
 

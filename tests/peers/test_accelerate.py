@@ -11,7 +11,6 @@ import clebsch.torch as ct
 import e3nn
 import pytest
 import torch
-from clebsch.torch import _accelerate
 from e3nn import nn, o3
 
 DEFAULT_DTYPE = torch.float64
@@ -170,10 +169,3 @@ def test_mistakes_name_the_argument() -> None:
         product(torch.zeros(4, 6), torch.zeros(4, 3), torch.zeros(4, 3))
     with pytest.raises(clebsch.ClebschError, match="^y: expected a last dimension of 3"):
         product(torch.zeros(4, 6), torch.zeros(4, 4), torch.zeros(4, 2))
-
-
-def test_products_that_stay_on_a_gpu() -> None:
-    mixes = _accelerate._mixes_channels_of_both
-    assert mixes(o3.FullyConnectedTensorProduct("4x0e+4x1o", "3x0e", "4x0e+4x1o"))
-    assert not mixes(o3.FullyConnectedTensorProduct("4x0e+4x1o", "0e+1o", "4x0e+4x1o"))
-    assert not mixes(o3.TensorProduct("4x0e", "3x0e", "4x0e", [(0, 0, 0, "uvu", True)]))

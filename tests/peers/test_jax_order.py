@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from clebsch._derivatives import described
+from clebsch.jax import _primitive
 from clebsch.jax._primitive import spoiled_unless_sorted
 from jax_graph import Graph, _double, near, normal  # noqa: F401 - a fixture
 
@@ -64,3 +65,19 @@ def test_what_a_gpu_makes_of_receivers_that_do_not_ascend(receiver: list[int], f
     spoiled = np.isnan(np.asarray(found))
     assert all(spoiled[:, block].any(axis=1).all() == falls for block in blocks)
     np.testing.assert_array_equal(np.asarray(found)[~spoiled], out[~spoiled])
+
+
+@pytest.mark.parametrize("count", [12, 15, 16, 47])
+def test_falls_are_found_within_blocks_and_across(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_primitive, "_BLOCK", 3)
+    monkeypatch.setattr(_primitive, "_BLOCKS", 5)
+    rng, limit, found = np.random.default_rng(count), 9, []
+    for attempt in range(60):
+        receiver = np.sort(rng.integers(0, limit, count)).astype(np.int32)
+        receiver[rng.random(count) < (0.1, 0.8)[attempt % 2]] = (-1, limit)[attempt % 3 == 0]
+        receiver[rng.integers(0, count, attempt % 3)] = rng.integers(-1, limit + 1)
+        inside = (receiver >= 0) & (receiver < limit)
+        expected = bool((inside & (receiver < np.maximum.accumulate(np.where(inside, receiver, -1)))).any())
+        assert bool(_primitive._falls(jnp.asarray(receiver), limit)) == expected
+        found.append(expected)
+    assert {True, False} == set(found)

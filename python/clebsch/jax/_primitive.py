@@ -195,8 +195,7 @@ def spoiled_unless_sorted(results: Sequence[Any], indices: Sequence[Any], operat
     falls = jnp.zeros((), bool)
     for array, index, (_, target) in zip(indices, operation.operation.indices, operation.index_spaces, strict=True):
         if index.sorted:
-            inside = (array >= 0) & (array < rows[target])
-            falls |= jnp.any(inside & (array < jax.lax.cummax(jnp.where(inside, array, -1))))
+            falls |= _falls(array, rows[target])
     spoiled = []
     for result, operand in zip(results, operation.operation.outputs, strict=True):
         blocks = np.array(
@@ -210,6 +209,28 @@ def spoiled_unless_sorted(results: Sequence[Any], indices: Sequence[Any], operat
         spoiled.append(result.at[places[:, None], blocks].set(jnp.nan, mode="drop", unique_indices=True))
     return spoiled
 
+
+def _falls(array: Any, limit: int) -> Any:
+    """Whether an entry from 0 to `limit` lies below an earlier one. All pairs within blocks, then of blocks: few kernels, where a
+    running maximum would be dozens."""
+    limit = min(limit, int(jnp.iinfo(array.dtype).max) - 1)
+    inside = (array >= 0) & (array < limit)
+    highest, lowest = jnp.where(inside, array, -1), jnp.where(inside, array, limit)
+    while True:
+        count = highest.shape[0]
+        last = count <= _BLOCKS
+        width = max(count, 1) if last else _BLOCK
+        highest = jnp.pad(highest, (0, -count % width), constant_values=-1).reshape(-1, width)
+        lowest = jnp.pad(lowest, (0, -count % width), constant_values=limit).reshape(-1, width)
+        place = jnp.arange(width)
+        pairs = (highest[:, :, None] > lowest[:, None, :]) & (place[:, None] < place)
+        falls = jnp.any(pairs | (highest > limit)[:, :, None], axis=(1, 2))
+        if last:
+            return jnp.any(falls)
+        highest, lowest = jnp.where(falls, limit + 1, highest.max(axis=1)), lowest.min(axis=1)
+
+
+_BLOCK, _BLOCKS = 64, 4096
 
 mlir.register_lowering(run_p, _on_host, platform="cpu")
 mlir.register_lowering(run_p, _on_gpu, platform="cuda")

@@ -228,19 +228,11 @@ class _Weighted(Forward):
         return [normal(module.weight_numel) if module.shared_weights else normal(3, module.weight_numel)]
 
 
-def _mixes_channels_of_both(module: Any) -> bool:
-    """Whether weights mix pairs of channels, every one of an input with every one of the other: of features with species', say."""
-    many = [block.mul > 1 for block in module.irreps_in2]
-    return any(ins.connection_mode == "uvw" and ins.has_weight and many[ins.i_in2] for ins in module.instructions)
-
-
 class _Product(_Weighted):
     """o3.TensorProduct and its subclasses."""
 
     def __init__(self, module: Any, signs: str) -> None:
         super().__init__(module, operation_of(module, signs))
-        if self.device.type == "cuda" and _mixes_channels_of_both(module):
-            raise UnsupportedError("it mixes the channels of both inputs, which PyTorch did faster on the GPU that was measured")
         self.dims = module.irreps_in1.dim, module.irreps_in2.dim  # tracers cannot look at e3nn's irreps
 
     def text(self) -> str:
