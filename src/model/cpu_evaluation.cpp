@@ -3,6 +3,7 @@
 #include "describe/pairs.hpp"
 #include "graph/edge_pairs.hpp"
 #include "model/evaluation.hpp"
+#include "run/flush_to_zero.hpp"
 
 namespace clebsch {
 namespace {
@@ -142,7 +143,9 @@ class CpuEvaluation final : public Evaluation {
         sums_.arrays.array("energy", result.energy.data(), call.structures);
         sums_.arrays.array("forces", result.forces.data(), atoms);
         sums_.arrays.array("virial", result.virial.data(), call.structures);
-        for (const Planned* planned : {&gradient, &sums_}) planned->launch(workspace_, parallel_for());
+        const FlushToZero flush;  // weights of channels that training gave up are denormal
+        const FlushedTasks tasks(parallel_for());
+        for (const Planned* planned : {&gradient, &sums_}) planned->launch(workspace_, tasks.parallel_for());
     }
 
  private:
