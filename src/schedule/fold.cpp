@@ -271,7 +271,8 @@ class Scheduler {
         return {static_cast<int>(polynomial_.operands.size()) + at->second, 0};
     }
 
-    /// Multiplications by one matrix that end in the same rows become one, of the sum of what they multiply.
+    /// Multiplications by one matrix that end in the same rows become one, of the sum of what they multiply. To make the sum takes as much
+    /// as to multiply by a matrix of one row.
     void blend_products() {
         std::map<std::tuple<int, std::pair<int, std::int64_t>, std::int64_t>, std::vector<std::size_t>> groups;
         for (std::size_t m = 0; m < program_.multiplies.size(); ++m) {
@@ -281,7 +282,7 @@ class Scheduler {
         }
         std::vector<bool> gone(program_.multiplies.size(), false);
         for (const auto& [key, members] : groups) {
-            if (members.size() < 2) continue;
+            if (members.size() < 2 || program_.matrices[static_cast<std::size_t>(std::get<0>(key))].outputs == 1) continue;
             FoldMultiplyPlan& kept = program_.multiplies[members[0]];
             std::vector<FoldBlendTerm> terms;
             for (const std::size_t m : members) {
