@@ -23,8 +23,8 @@ class RowsEmitter {
         KernelText kernel{.name = "clebsch_rows", .text = {}, .arguments = arguments()};
         source_.line("// A warp a row: what is no matrix lies in its part of shared memory, at n.");
         write_arguments(source_, problem_, kernel.arguments);
-        source_.line("extern \"C\" __global__ void __launch_bounds__(" + number(32 * RowsSchedule::warps) + ", " + number(blocks()) +
-                     ") clebsch_rows(const __grid_constant__ Arguments a) {");
+        source_.line("extern \"C\" __global__ void __launch_bounds__(" + number(32 * RowsSchedule::warps) + ", " +
+                     number(schedule_.blocks) + ") clebsch_rows(const __grid_constant__ Arguments a) {");
         source_.line("DYNAMIC_SHARED(memory);");
         source_.line("const int lane = threadIdx.x % 32;");
         source_.line(type() + "* const n = reinterpret_cast<" + type() + "*>(memory) + threadIdx.x / 32 * " + number(schedule_.numbers) +
@@ -60,13 +60,6 @@ class RowsEmitter {
     SourceText source_;
 
     const Polynomial& polynomial() const { return problem_.polynomial; }
-    /// Of a multiprocessor, which decide how many registers there are: more warps hide more latency, derivatives need more registers.
-    std::int64_t blocks() const {
-        const bool forward = std::ranges::all_of(schedule_.products,
-                                                 [](const RowsProduct& product) { return product.kind == RowsProduct::Kind::into_right; });
-        const std::int64_t most = forward ? RowsSchedule::blocks : RowsSchedule::blocks - 2, reserved = 1024;
-        return std::clamp<std::int64_t>(problem_.target.shared_bytes / (schedule_.shared_bytes + reserved), 1, most);
-    }
     const Operand& operand(int o) const { return polynomial().operands[static_cast<std::size_t>(o)]; }
     const Segment& segment(int o, int s) const { return operand(o).segments[static_cast<std::size_t>(s)]; }
     const Path& path(int p) const { return polynomial().paths[static_cast<std::size_t>(p)]; }

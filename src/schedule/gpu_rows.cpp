@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t least_numbers = 64;      ///< of a row's matrices
 constexpr std::size_t most_entries = 512;       ///< coefficients of a path, written out
 constexpr int most_components = 48;             ///< of a product
-constexpr int most_registers = 32;              ///< of sums a lane keeps
+constexpr int most_registers = 16;              ///< of sums a lane keeps
 constexpr std::int64_t most_ahead = 1024;       ///< numbers of the matrices' rows that are made before the first product
 constexpr std::int64_t most_shared = 96 << 10;  ///< bytes of a block
 
@@ -80,6 +80,19 @@ std::vector<std::optional<Form>> forms_of(const Polynomial& polynomial) {
         chosen.push_back(best == all[p].end() ? std::nullopt : std::optional(*best));
     }
     return chosen;
+}
+
+/// Blocks on a multiprocessor: the more warps, the more of what a row waits for is hidden, as long as no number is spilled for it (which
+/// tests/data/gpu_kernels.txt watches). Doubles take two registers, 16-bit numbers of derivatives are unpacked eight at a time.
+int blocks_for(const GpuProblem& problem, const RowsSchedule& schedule) {
+    constexpr int reserved = 1024;  // bytes of a block, the hardware's own
+    const auto is_narrow = [](GpuNumber number) { return bytes_of(number) == 2; };
+    const auto only_read = [](const RowsProduct& product) { return product.kind == RowsProduct::Kind::into_right; };
+    const bool forward = std::ranges::all_of(schedule.products, only_read);
+    int most = 12;
+    if (problem.compute == GpuNumber::float64) most = forward ? 8 : 6;
+    else if (!forward && std::ranges::any_of(problem.storage, is_narrow)) most = 8;
+    return std::clamp(problem.target.shared_bytes / (schedule.shared_bytes + reserved), 1, most);
 }
 
 }  // namespace
@@ -206,6 +219,7 @@ std::optional<RowsSchedule> schedule_rows(const GpuProblem& problem, std::string
     if (bytes > std::min<std::int64_t>(most_shared, problem.target.shared_bytes))
         return no("a row has too many numbers beside its matrices");
     schedule.shared_bytes = static_cast<int>(bytes);
+    schedule.blocks = blocks_for(problem, schedule);
     return schedule;
 }
 
@@ -219,7 +233,9 @@ LaunchShape rows_shape(const RowsSchedule& schedule, std::int64_t rows) {
 
 std::string explain(const RowsSchedule& schedule, const GpuProblem& problem) {
     std::string text = "rows: " + std::to_string(problem.polynomial.paths.size()) + " paths, " + std::to_string(schedule.products.size()) +
-                       " products with matrices; a warp a row, " + std::to_string(schedule.numbers) + " other numbers in shared memory\n";
+                       " products with matrices; a warp a row, " + std::to_string(schedule.blocks) + " blocks of " +
+                       std::to_string(RowsSchedule::warps) + " per multiprocessor, " + std::to_string(schedule.numbers) +
+                       " other numbers in shared memory\n";
     for (const RowsProduct& product : schedule.products) {
         const Operand& operand = problem.polynomial.operands[at(product.operand)];
         text += "  " + operand.name + "." + std::to_string(product.segment) + ", " + std::to_string(product.left) + " x " +

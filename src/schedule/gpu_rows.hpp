@@ -39,8 +39,8 @@ struct RowsSchedule {
     bool ahead = false;                         ///< the numbers of all matrices' rows are made before the first product
     std::vector<std::pair<int, int>> zero;      ///< segments of matrices that no path writes
     int shared_bytes = 0;
-    static constexpr int warps = 4;    ///< of a block, a row each
-    static constexpr int blocks = 10;  ///< on a multiprocessor at once, as far as registers go
+    int blocks = 1;                  ///< on a multiprocessor at once: what registers a thread may have
+    static constexpr int warps = 4;  ///< of a block, a row each
 };
 
 /// Nothing, and why, when some path is of another kind.

@@ -9,6 +9,9 @@ template <class S, int Count> struct __align__(Count * sizeof(S)) Piece { S at[C
 // go side by side.
 template <class T, int Left, int Right, int K, int Vector, int Lanes, int Channel, int Component> struct RowMatrix {
     static const int groups = 32 / Lanes, width = Lanes * Vector;
+    // Rows of the matrix on their way at once: what sums leave of the registers.
+    static const int words = static_cast<int>(sizeof(T)) / 4 * Vector, room = (40 - words * K) / words;
+    static const int many = room >= 8 ? 8 : 2, few = many > 4 ? 4 : 2;
 
     template <class S> static __device__ __forceinline__ void load(const S* from, bool wide, bool there, T* numbers) {
         if (!there) {
@@ -25,7 +28,7 @@ template <class T, int Left, int Right, int K, int Vector, int Lanes, int Channe
     }
 
     // right[r][k] += sum over l of W[l][r] left[l][k]
-    template <class S> static __device__ __noinline__ void into_right(const S* w, bool wide, const T* left, T* right) {
+    template <class S> static __device__ __forceinline__ void into_right(const S* w, bool wide, const T* left, T* right) {
         const int lane = threadIdx.x % 32, group = lane / Lanes;
 #pragma unroll 1
         for (int block = 0; block < Right; block += width) {
@@ -35,7 +38,7 @@ template <class T, int Left, int Right, int K, int Vector, int Lanes, int Channe
             for (int v = 0; v < Vector; ++v)
 #pragma unroll
                 for (int k = 0; k < K; ++k) sum[v][k] = 0;
-#pragma unroll 8
+#pragma unroll many
             for (int l = group; l < Left; l += groups) {
                 T numbers[Vector];
                 load(w + l * Right + first, wide, first < Right, numbers);
@@ -58,7 +61,7 @@ template <class T, int Left, int Right, int K, int Vector, int Lanes, int Channe
     }
 
     // left[l][k] = sum over r of W[l][r] right[r][k]
-    template <class S> static __device__ __noinline__ void into_left(const S* w, bool wide, T* left, const T* right) {
+    template <class S> static __device__ __forceinline__ void into_left(const S* w, bool wide, T* left, const T* right) {
         const int lane = threadIdx.x % 32, group = lane / Lanes;
 #pragma unroll 1
         for (int block = 0; block < Right; block += width) {
@@ -68,7 +71,7 @@ template <class T, int Left, int Right, int K, int Vector, int Lanes, int Channe
             for (int v = 0; v < Vector; ++v)
 #pragma unroll
                 for (int k = 0; k < K; ++k) own[v][k] = first < Right ? right[(first + v) * Channel + k * Component] : static_cast<T>(0);
-#pragma unroll 4
+#pragma unroll few
             for (int l = group; l < Left + group; l += groups) {
                 T numbers[Vector];
                 load(w + l * Right + first, wide, first < Right && l < Left, numbers);
@@ -86,7 +89,7 @@ template <class T, int Left, int Right, int K, int Vector, int Lanes, int Channe
     }
 
     // W[l][r] = sum over k of left[l][k] right[r][k]
-    template <class S> static __device__ __noinline__ void write(S* w, bool wide, const T* left, const T* right) {
+    template <class S> static __device__ __forceinline__ void write(S* w, bool wide, const T* left, const T* right) {
         const int lane = threadIdx.x % 32, group = lane / Lanes;
 #pragma unroll 1
         for (int first = lane % Lanes * Vector; first < Right; first += width) {
@@ -95,7 +98,7 @@ template <class T, int Left, int Right, int K, int Vector, int Lanes, int Channe
             for (int v = 0; v < Vector; ++v)
 #pragma unroll
                 for (int k = 0; k < K; ++k) own[v][k] = right[(first + v) * Channel + k * Component];
-#pragma unroll 4
+#pragma unroll few
             for (int l = group; l < Left; l += groups) {
                 Piece<S, Vector> piece;
 #pragma unroll
