@@ -483,7 +483,6 @@ class Scheduler {
             if (operand.rows.kind == Addressing::Kind::each) program_.streamed += operand.size();
         const bool all_sums = program_.reduces.empty() && program_.blends.empty() && std::ranges::all_of(program_.multiplies, is_sum);
         if (all_sums && program_.streamed * static_cast<std::int64_t>(sizeof(float)) <= most_streamed) program_.rows = sum_rows;
-        const std::size_t most = program_.rows == sum_rows ? most_sums : 1;
         std::vector<bool> blended(program_.blends.size(), false);
         const auto need = [&](const FoldRows& rows) {
             const std::size_t blend = static_cast<std::size_t>(rows.operand - operands);
@@ -508,7 +507,7 @@ class Scheduler {
             }
             std::vector<int> sums;
             int numbers = 0;
-            for (; u < units.size() && sums.size() < most; ++u) {
+            for (; u < units.size() && sums.size() < most_sums; ++u) {
                 const FoldMultiplyPlan& next = program_.multiplies[static_cast<std::size_t>(units[u].step.index)];
                 if (units[u].step.kind != FoldStepKind::multiply || !is_sum(next) || key_of(next.in) != key_of(multiply.in) ||
                     next.channels != multiply.channels || (!sums.empty() && numbers + size_of(next.matrix) > most_numbers))
@@ -535,7 +534,7 @@ class Scheduler {
     }
 
     /// Steps that bring the matrices of these multiplications into scratch, all at a time, unless they are there. Those of long steps
-    /// stay while there is room; others take the place of the one before, which is in the first cache.
+    /// stay while there is room; others take the place of those before, which is in the first cache.
     void fold(const std::vector<int>& multiplies) {
         int missing = 0;
         for (const int m : multiplies) {

@@ -138,7 +138,7 @@ TEST_CASE("the three gradients of a path share one multiplication, and there is 
     CHECK(gradient.blends.empty());
 }
 
-TEST_CASE("sums of the same rows take turns, and rows of little memory come in long steps") {
+TEST_CASE("sums of the same rows follow one another with all their matrices, and rows of little memory come in long steps") {
     const Polynomial polynomial = convolution("64x1o+32x2e", "1o+2e+3o", "1o+2e+3o");
     const FoldProgram forward = program_of(polynomial);
     REQUIRE(forward.sums.size() == 2);

@@ -198,7 +198,7 @@ void run_multiply(const Run<T>& run, const FoldMultiply& step) {
     task.diagonal = matrix.diagonal;
     task.channels = step.channels;
     task.in = run.in(step.in);
-    task.matrix = run.matrix;
+    task.matrix = run.matrix + std::int64_t(step.place) * run.program.rows;
     for (int first = 0; first < step.sinks; first += most_sinks) {
         task.sinks = step.sinks - first < most_sinks ? step.sinks - first : most_sinks;
         for (int n = 0; n < task.sinks; ++n) {

@@ -71,15 +71,15 @@ struct FoldSink {
 
 struct FoldMultiply {
     int matrix = 0;
-    int place = 0;  ///< in FoldSums: of the matrix
+    int place = 0;  ///< of the matrix, in numbers per row
     std::int64_t channels = 0;
     FoldRows in;
     int sinks = 0;
     const FoldSink* sink = nullptr;
 };
 
-/// Multiplications of the same rows whose products, with at most one weight and a scale of 1, are only added to rows. They take turns
-/// after every few channels, so that those of the rows they share stay in the first cache.
+/// Multiplications of the same rows whose products, with at most one weight and a scale of 1, are only added to rows: one after the other,
+/// with all their matrices folded before.
 struct FoldSums {
     int multiplies = 0;
     const int* multiply = nullptr;

@@ -80,7 +80,6 @@ struct Sum {
     bool diagonal;
     Stream* stream;  ///< of the weights; null: nothing to ask for
 };
-/// All of the same channels; every few channels in turn.
 void multiply_sums(const Sum<float>* sums, int count);
 void multiply_sums(const Sum<double>* sums, int count);
 

@@ -12,8 +12,7 @@ enum class Weighting { none, before, after };
 /// Some outputs of a sum.
 template <class T>
 struct SumTask : Sum<T> {
-    std::int64_t column;      ///< of the matrix
-    std::int64_t begin, end;  ///< channels
+    std::int64_t column;  ///< of the matrix
 };
 
 /// The same vector. Compilers load one again for every use that may lie in memory; loads are what short products have most of.
@@ -94,8 +93,7 @@ CLEBSCH_INLINE void add_row(Vector<T> (&sums)[Outputs][Width], Tile<T, Width, Pa
 }
 
 template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Width, bool Part>
-[[gnu::noinline]] void sum_tile(const SumTask<T>& given, Tile<T, Width, Part> tile, std::int64_t c) {
-    const SumTask<T> task = given;
+[[gnu::noinline]] void sum_tile(const SumTask<T>& task, Tile<T, Width, Part> tile, std::int64_t c) {
     // Each row asks for as much of the next rows' weights as it uses of its own.
     constexpr int bytes = Width * vector_bytes;
     const bool asks = W != Weighting::none && task.stream != nullptr && task.stream->end - task.stream->at >= task.rows * bytes;
@@ -138,17 +136,17 @@ constexpr int tile_width(int outputs) { return outputs == 1 ? 4 : 2; }
 template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Width>
 void sum_tiles(const SumTask<T>& task, std::int64_t& c) {
     constexpr int channels = Width * lanes_of<T>;
-    for (; c + channels <= task.end; c += channels) sum_tile<T, W, Diagonal, Outputs, Inputs, Width, false>(task, {}, c);
+    for (; c + channels <= task.channels; c += channels) sum_tile<T, W, Diagonal, Outputs, Inputs, Width, false>(task, {}, c);
 }
 
 template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs>
 void sum_chunk(const SumTask<T>& task) {
     constexpr int width = tile_width(Outputs);
-    std::int64_t c = task.begin;
+    std::int64_t c = 0;
     sum_tiles<T, W, Diagonal, Outputs, Inputs, width>(task, c);
     if constexpr (width > 2) sum_tiles<T, W, Diagonal, Outputs, 0, 2>(task, c);
     sum_tiles<T, W, Diagonal, Outputs, 0, 1>(task, c);
-    if (c < task.end) sum_tile<T, W, Diagonal, Outputs, 0, 1, true>(task, {int(task.end - c)}, c);
+    if (c < task.channels) sum_tile<T, W, Diagonal, Outputs, 0, 1, true>(task, {int(task.channels - c)}, c);
 }
 
 /// The numbers of components that irreps to l = 3 have are worth loops of known length where vectors are wide.
@@ -175,8 +173,8 @@ void sum_outputs(const SumTask<T>& task) {
 }
 
 template <class T>
-void multiply_sum(const Sum<T>& sum, std::int64_t begin, std::int64_t end) {
-    SumTask<T> task{sum, std::int64_t(sum.outputs) * fold_rows, begin, end};
+void multiply_sum(const Sum<T>& sum) {
+    SumTask<T> task{sum, std::int64_t(sum.outputs) * fold_rows};
     for (int left = sum.outputs; left > 0;) {
         const int outputs = next_outputs(left);
         if (outputs == 1) sum_outputs<T, 1>(task);
@@ -192,16 +190,13 @@ void multiply_sum(const Sum<T>& sum, std::int64_t begin, std::int64_t end) {
     }
 }
 
-template <class T>
-void multiply_sums_any(const Sum<T>* sums, int count) {
-    const std::int64_t channels = sums[0].channels, turn = count > 1 ? 4 * lanes_of<T> : channels;  // the widest tile
-    for (std::int64_t c = 0; c < channels; c += turn)
-        for (int n = 0; n < count; ++n) multiply_sum(sums[n], c, c + turn < channels ? c + turn : channels);
-}
-
 }  // namespace
 
-void multiply_sums(const Sum<float>* sums, int count) { multiply_sums_any(sums, count); }
-void multiply_sums(const Sum<double>* sums, int count) { multiply_sums_any(sums, count); }
+void multiply_sums(const Sum<float>* sums, int count) {
+    for (int n = 0; n < count; ++n) multiply_sum(sums[n]);
+}
+void multiply_sums(const Sum<double>* sums, int count) {
+    for (int n = 0; n < count; ++n) multiply_sum(sums[n]);
+}
 
 }  // namespace clebsch::CLEBSCH_ISA
