@@ -284,6 +284,7 @@ def test_forward_mode_reaches_weights_and_second_order() -> None:
     double_backward = torch.autograd.functional.hessian(energy, x)
     torch.testing.assert_close(hessian, double_backward)
     torch.testing.assert_close(torch.func.jacfwd(torch.func.jacfwd(energy))(x), double_backward)
+    torch.testing.assert_close(torch.func.jacrev(torch.func.jacrev(energy))(x), double_backward)
     torch.testing.assert_close(torch.func.grad(energy)(x), torch.autograd.functional.jacobian(energy, x))
     assert value.shape == (4, 8)
 
