@@ -42,10 +42,10 @@ class Pairing {
         return std::ranges::all_of(source_.nodes, [&](const Node& node) { return add(node); });
     }
 
-    Program gradient(EdgeValues values) const {
+    PairedGradient gradient() const {
         Program program = value_and_vjp(paired_, std::vector<std::string>{names_.vectors});
         program.indices = paired_.indices;
-        return with_sums_over_edges(std::move(program), values);
+        return {with_sums_over_edges(program, true), with_sums_over_edges(program, false)};
     }
 
  private:
@@ -185,8 +185,9 @@ class Pairing {
         return true;
     }
 
-    /// The program with the source's sums over edges instead of the sums over pairs that it was derived from.
-    Program with_sums_over_edges(Program program, EdgeValues values) const {
+    /// The program with the source's sums over edges instead of the sums over pairs that it was derived from. `of_pairs`: they read even
+    /// values of the pairs.
+    Program with_sums_over_edges(Program program, bool of_pairs) const {
         std::set<std::string> taken;
         for (const Value& known : program.values) taken.insert(known.name);
         std::vector<int> copies(source_.values.size(), -1);  // of the source's values of edges
@@ -216,7 +217,7 @@ class Pairing {
             bool from_pairs = false;
             for (std::size_t i = 0; i < own.arguments.size(); ++i) {
                 const int argument = own.arguments[i];
-                const bool of_pair = sum && values == EdgeValues::of_pairs && of_edges(argument) && is_even(argument);
+                const bool of_pair = of_pairs && sum && of_edges(argument) && is_even(argument);
                 own.arguments[i] = of_pair ? of_program(argument) : of_edge(argument);
                 if (of_pair) own.polynomial.operands[i].rows = row_of(names_.pair);
                 from_pairs = from_pairs || of_pair;
@@ -250,11 +251,11 @@ class Pairing {
 
 }  // namespace
 
-std::optional<Program> gradient_in_pairs(const Program& program, EdgeValues values, const PairNames& names) {
+std::optional<PairedGradient> gradient_in_pairs(const Program& program, const PairNames& names) {
     validate(program);
     Pairing pairing(program, names);
     if (!pairing.rewrite()) return std::nullopt;
-    return pairing.gradient(values);
+    return pairing.gradient();
 }
 
 }  // namespace clebsch

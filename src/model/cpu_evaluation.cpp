@@ -65,10 +65,10 @@ Planned gradient_of_edges(const Model& model, const PotentialOptions& options) {
 
 /// For graphs in which every edge has its reverse, if the model is one for which that means less work.
 std::optional<Planned> gradient_of_pairs(const Model& model, const PotentialOptions& options) {
-    const std::optional<Program> program = gradient_in_pairs(model.program, EdgeValues::of_pairs);
-    if (!program) return std::nullopt;
-    return Planned(*program, gradient_in_pairs(model.program, EdgeValues::made_again), gradient_dtypes(*program, options.dtype),
-                   options.dtype, options);
+    std::optional<PairedGradient> programs = gradient_in_pairs(model.program);
+    if (!programs) return std::nullopt;
+    return Planned(programs->of_pairs, std::move(programs->made_again), gradient_dtypes(programs->of_pairs, options.dtype), options.dtype,
+                   options);
 }
 
 Planned totals_of(const PotentialOptions& options) {

@@ -48,15 +48,15 @@ Polynomial summed(const Addressing& to) {
 TEST_CASE("a gradient in pairs is that of both edges, at the first; values are the same") {
     const Program program = paired_network();
     const Program by_edge = value_and_vjp(program, wanted);
-    for (const EdgeValues values : {EdgeValues::of_pairs, EdgeValues::made_again}) {
-        const std::optional<Program> paired = gradient_in_pairs(program, values);
-        REQUIRE(paired);
-        CAPTURE(to_text(*paired));
-        CHECK(parse_program(to_text(*paired)) == *paired);
+    const std::optional<PairedGradient> gradient = gradient_in_pairs(program);
+    REQUIRE(gradient);
+    for (const Program& paired : {gradient->of_pairs, gradient->made_again}) {
+        CAPTURE(to_text(paired));
+        CHECK(parse_program(to_text(paired)) == paired);
         for (const std::int64_t pairs : {0, 1, 20}) {
             const ReferenceInputs inputs = on_paired_graph(by_edge, 4, pairs, 7);
             const auto expected = evaluate(by_edge, inputs);
-            const auto result = evaluate(*paired, inputs);
+            const auto result = evaluate(paired, inputs);
             CHECK(relative_error(result.at("layer1.h"), expected.at("layer1.h")) < 1e-15);
             const std::vector<std::int64_t>&pair = inputs.indices.at("pair"), &first = inputs.indices.at("first_edge");
             ReferenceArray both(expected.at("vectors_gradient").size(), 0);
@@ -70,26 +70,26 @@ TEST_CASE("a gradient in pairs is that of both edges, at the first; values are t
 }
 
 TEST_CASE("what belongs to an edge alone has a row per pair, sums on the way forth a row per edge") {
-    const auto spaces = [](EdgeValues values) {
+    const PairedGradient gradient = *gradient_in_pairs(paired_network());
+    const auto spaces = [](const Program& program) {
         std::map<std::string, std::string> result;
-        const Program program = *gradient_in_pairs(paired_network(), values);
         for (const Value& value : program.values) result[value.name] = value.space;
         return result;
     };
-    auto of = spaces(EdgeValues::of_pairs);
+    auto of = spaces(gradient.of_pairs);
     CHECK(of.at("layer0.weights") == "pair");
     CHECK(of.at("layer1.scaled_cotangent") == "pair");
     CHECK(of.at("harmonics") == "pair");
     CHECK(of.at("harmonics_of_edge") == "edge");
     CHECK(!of.contains("layer0.weights_of_edge"));
-    of = spaces(EdgeValues::made_again);
+    of = spaces(gradient.made_again);
     CHECK(of.at("layer0.weights") == "pair");
     CHECK(of.at("layer0.weights_of_edge") == "edge");
 }
 
 TEST_CASE("no pairs where something of an edge is neither even nor odd, or goes elsewhere than to an end") {
     const std::vector<Segment> three = {{3, 1, {}}};
-    const auto possible = [](const Program& program) { return gradient_in_pairs(program, EdgeValues::of_pairs).has_value(); };
+    const auto possible = [](const Program& program) { return gradient_in_pairs(program).has_value(); };
     CHECK(possible(built(three, powers(2, 2), summed(row_of("receiver")))));
     CHECK(possible(built(three, powers(1, 1), summed(row_of("sender")))));
     CHECK(!possible(built(three, powers(1, 2), summed(row_of("receiver")))));  // x + x^2

@@ -267,7 +267,8 @@ TEST_CASE("few rows keep what many compute again: the same numbers to rounding, 
 
 TEST_CASE("another program for more rows: each runs where it should, and both give the numbers of the gradient by edges") {
     const Program forward = paired_network();
-    const Program few = *gradient_in_pairs(forward, EdgeValues::of_pairs), many = *gradient_in_pairs(forward, EdgeValues::made_again);
+    const PairedGradient gradient = *gradient_in_pairs(forward);
+    const Program &few = gradient.of_pairs, &many = gradient.made_again;
     const std::vector<DType> dtypes = all(few, DType::float64);
     constexpr std::int64_t limit = 50'000;
     const ProgramPlan both(few, {.dtypes = dtypes, .keep_bytes = limit, .for_more_rows = many});
