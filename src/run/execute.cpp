@@ -206,9 +206,16 @@ class Launch {
 
     /// Gathers rows that contribute, from i on, until a block is full; zeroes the `each` outputs of the others. Returns how many there are.
     int collect(std::int64_t& i, std::int64_t end, Worker& worker) const {
-        int rows = 0;
         const std::size_t chains = plan_.chains.size();
-        for (; i < end && rows < plan_.block_rows; ++i) {
+        int rows = static_cast<int>(std::min<std::int64_t>(end - i, plan_.block_rows));
+        bool whole = true;
+        for (std::size_t c = 0; c < chains; ++c)
+            whole &= rows_through(call_.indices.data(), plan_.chains[c], i, rows, worker.chain_rows[c]);
+        if (whole) {
+            for (int r = 0; r < rows; ++r) worker.iteration[r] = i++;
+            return rows;
+        }
+        for (rows = 0; i < end && rows < plan_.block_rows; ++i) {
             std::uint64_t missing = 0;
             for (std::size_t c = 0; c < chains; ++c) {
                 const std::int64_t row = row_of(static_cast<int>(c), i);
@@ -232,12 +239,11 @@ class Launch {
         if (operand.kind == Kind::shared) return;
         const T** pointers = worker.inputs[o];
         if (operand.kind == Kind::each) {
+            for (int r = 0; r < rows; ++r) pointers[r] = reinterpret_cast<const T*>(each_row(o, worker.iteration[r], worker));
+            if (state.way == Way::stored) return;
             for (int r = 0; r < rows; ++r) {
-                const std::byte* stored = each_row(o, worker.iteration[r], worker);
-                pointers[r] = reinterpret_cast<const T*>(stored);
-                if (state.way == Way::stored) continue;
                 T* staged = worker.staging[o] + r * operand.padded;
-                load_row(operand.form, stored, staged);
+                load_row(operand.form, reinterpret_cast<const std::byte*>(pointers[r]), staged);
                 pointers[r] = staged;
             }
             return;

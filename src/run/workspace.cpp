@@ -76,6 +76,22 @@ std::int64_t row_through(const IndexBuffer* indices, std::span<const int> chain,
     return row;
 }
 
+bool rows_through(const IndexBuffer* indices, std::span<const int> chain, std::int64_t begin, int count, std::int64_t* rows) {
+    std::int64_t least = 0;
+    const auto look_up = [&](const auto* values, bool first) {
+        for (int r = 0; r < count; ++r) {
+            if (first || rows[r] >= 0) rows[r] = values[first ? begin + r : rows[r]];
+            least = std::min(least, rows[r]);
+        }
+    };
+    for (std::size_t n = 0; n < chain.size(); ++n) {
+        const IndexBuffer& index = indices[chain[n]];
+        if (index.type == IndexType::int32) look_up(static_cast<const std::int32_t*>(index.data), n == 0);
+        else look_up(static_cast<const std::int64_t*>(index.data), n == 0);
+    }
+    return least == 0;
+}
+
 void find_borders(const Division& division, const IndexBuffer* indices, std::span<const int> chain) {
     const std::int64_t quotient = division.rows / division.parts, remainder = division.rows % division.parts;
     for (std::int64_t part = 0; part <= division.parts; ++part) {

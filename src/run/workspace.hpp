@@ -64,6 +64,8 @@ struct Division {
 void find_borders(const Division& division, const IndexBuffer* indices, std::span<const int> chain);
 /// Row of an operand that belongs to an iteration row; -1: none.
 std::int64_t row_through(const IndexBuffer* indices, std::span<const int> chain, std::int64_t row);
+/// The same for `count` iteration rows from `begin` on; whether all have one.
+bool rows_through(const IndexBuffer* indices, std::span<const int> chain, std::int64_t begin, int count, std::int64_t* rows);
 
 /// Where one operand's rows are found during a launch.
 template <class T>

@@ -39,10 +39,8 @@ class Packed {
         std::ranges::sort(run_operands_);
         run_operands_.erase(std::unique(run_operands_.begin(), run_operands_.end()), run_operands_.end());
         // Slot 0 is 1, then the numbers, then products: only now is it known how many numbers there are.
-        for (int& slot : sources_)
-            if (slot <= -2) slot = product_slot(slot);
-        for (int& slot : term_slots_)
-            if (slot <= -2) slot = product_slot(slot);
+        for (std::vector<int>* places : {&targets_, &sources_, &term_slots_})
+            for (int& place : *places) place = (place <= -2 ? product_slot(place) : place) * fold_rows;
         for (FoldProduct& product : products_) {
             if (product.a <= -2) product.a = product_slot(product.a);
             if (product.b <= -2) product.b = product_slot(product.b);

@@ -83,6 +83,14 @@ CLEBSCH_INLINE void store_rows(T* p, const RowVector<T>& rows) {
     for (int n = 0; n < RowVector<T>::vectors; ++n) store(p + n * lanes_of<T>, rows.v[n]);
 }
 template <class T>
+CLEBSCH_INLINE RowVector<T> product(T coefficient, const T* p) {
+    const Vector<T> c = broadcast(coefficient);
+    RowVector<T> result;
+#pragma GCC unroll 8
+    for (int n = 0; n < RowVector<T>::vectors; ++n) result.v[n] = c * load(p + n * lanes_of<T>);
+    return result;
+}
+template <class T>
 CLEBSCH_INLINE void add_product(RowVector<T>& sum, T coefficient, const T* p) {
     const Vector<T> c = broadcast(coefficient);
 #pragma GCC unroll 8
@@ -96,10 +104,10 @@ CLEBSCH_INLINE void fold_class(T* matrix, const int* target, int targets, const 
                                const T* slots) {
     const int count = Terms > 0 ? Terms : terms;
     for (int n = 0; n < targets; ++n, coefficient += count, source += count) {
-        RowVector<T> sum{};
+        RowVector<T> sum = product(coefficient[0], slots + source[0]);
 #pragma GCC unroll 4
-        for (int t = 0; t < count; ++t) add_product(sum, coefficient[t], slots + source[t] * fold_rows);
-        store_rows(matrix + target[n] * fold_rows, sum);
+        for (int t = 1; t < count; ++t) add_product(sum, coefficient[t], slots + source[t]);
+        store_rows(matrix + target[n], sum);
     }
 }
 
@@ -107,7 +115,7 @@ template <class T>
 void fold_matrix(const Run<T>& run, const FoldMatrix& matrix, T* at, const T* slots) {
     const FoldView<T>& p = run.program;
     const int* target = p.targets + matrix.first_zero;
-    for (int n = 0; n < matrix.zeros; ++n) store_rows(at + target[n] * fold_rows, RowVector<T>{});
+    for (int n = 0; n < matrix.zeros; ++n) store_rows(at + target[n], RowVector<T>{});
     target = p.targets + matrix.first_target;
     const T* coefficient = p.coefficients + matrix.first_term;
     const int* source = p.sources + matrix.first_term;
@@ -288,12 +296,12 @@ void contract(const Run<T>& run, const FoldReduce& step, int size) {
     for (int c = 0; c < step.classes; ++c) {
         const FoldClass& kind = p.classes[step.first_class + c];
         for (int n = 0; n < kind.targets; ++n, ++target) {
-            T* out = run.sums + *target * fold_rows;
+            T* out = run.sums + *target;
             RowVector<T> sum = load_rows(out);
             for (int t = 0; t < kind.terms; ++t, ++coefficient, ++source, ++slot) {
-                RowVector<T> term = load_rows(turned + *source * fold_rows);
+                RowVector<T> term = load_rows(turned + *source);
                 if (*slot > 0) {
-                    const RowVector<T> by = load_rows(run.slots + *slot * fold_rows);
+                    const RowVector<T> by = load_rows(run.slots + *slot);
                     for (int v = 0; v < RowVector<T>::vectors; ++v) term.v[v] *= by.v[v];
                 }
                 const Vector<T> value = broadcast(*coefficient);

@@ -136,7 +136,7 @@ struct FoldView {
     int rows = fold_rows;  ///< handled at a time: fold_rows, or sum_rows if there is nothing but sums
 
     const FoldClass* classes = nullptr;
-    const int* targets = nullptr;
+    const int* targets = nullptr;     ///< these three as places of a number in its array, for the first of fold_rows rows
     const T* coefficients = nullptr;  ///< of terms
     const int* sources = nullptr;     ///< of terms: slot of a matrix term, position in D of a reduce term
     const int* term_slots = nullptr;  ///< of terms: slot of a reduce term

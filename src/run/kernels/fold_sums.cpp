@@ -93,7 +93,7 @@ CLEBSCH_INLINE void add_row(Vector<T> (&sums)[Outputs][Width], Tile<T, Width, Pa
 }
 
 template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Width, bool Part>
-[[gnu::noinline]] void sum_tile(const SumTask<T>& task, Tile<T, Width, Part> tile, std::int64_t c) {
+CLEBSCH_INLINE void sum_tile(const SumTask<T>& task, Tile<T, Width, Part> tile, std::int64_t c) {
     // Each row asks for as much of the next rows' weights as it uses of its own.
     constexpr int bytes = Width * vector_bytes;
     const bool asks = W != Weighting::none && task.stream != nullptr && task.stream->end - task.stream->at >= task.rows * bytes;
@@ -134,19 +134,24 @@ template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Widt
 constexpr int tile_width(int outputs) { return outputs == 1 ? 4 : 2; }
 
 template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Width>
-void sum_tiles(const SumTask<T>& task, std::int64_t& c) {
+[[gnu::noinline]] std::int64_t sum_tiles(const SumTask<T>& task, std::int64_t c) {
     constexpr int channels = Width * lanes_of<T>;
     for (; c + channels <= task.channels; c += channels) sum_tile<T, W, Diagonal, Outputs, Inputs, Width, false>(task, {}, c);
+    return c;
+}
+template <class T, Weighting W, bool Diagonal, int Outputs>
+[[gnu::noinline]] void sum_rest(const SumTask<T>& task, std::int64_t c) {
+    sum_tile<T, W, Diagonal, Outputs, 0, 1, true>(task, {int(task.channels - c)}, c);
 }
 
 template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs>
 void sum_chunk(const SumTask<T>& task) {
     constexpr int width = tile_width(Outputs);
-    std::int64_t c = 0;
-    sum_tiles<T, W, Diagonal, Outputs, Inputs, width>(task, c);
-    if constexpr (width > 2) sum_tiles<T, W, Diagonal, Outputs, 0, 2>(task, c);
-    sum_tiles<T, W, Diagonal, Outputs, 0, 1>(task, c);
-    if (c < task.channels) sum_tile<T, W, Diagonal, Outputs, 0, 1, true>(task, {int(task.channels - c)}, c);
+    std::int64_t c = sum_tiles<T, W, Diagonal, Outputs, Inputs, width>(task, 0);
+    if (c == task.channels) return;
+    if constexpr (width > 2) c = sum_tiles<T, W, Diagonal, Outputs, 0, 2>(task, c);
+    c = sum_tiles<T, W, Diagonal, Outputs, 0, 1>(task, c);
+    if (c < task.channels) sum_rest<T, W, Diagonal, Outputs>(task, c);
 }
 
 /// The numbers of components that irreps to l = 3 have are worth loops of known length where vectors are wide.
