@@ -140,7 +140,7 @@ def sevennet() -> tuple[dict[str, Callable[[], Maker]], Callable[[int], Any]]:
     def made(**options: Any) -> Any:
         """The weights of the model without options: how a library keeps constants does not matter."""
         with warnings.catch_warnings():
-            warnings.filterwarnings("error", message=".*[Ff]all ?back")  # to e3nn, where a library is missing
+            warnings.filterwarnings("error", message=".*[Ff]all(ing)? ?back")  # to e3nn, where a library is missing
             model, weights = bench.model(**options).eval(), bench.model().eval().state_dict()
         model.load_state_dict({key: value for key, value in weights.items() if key in model.state_dict()}, strict=False)
         return model.to("cuda")

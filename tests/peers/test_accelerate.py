@@ -12,6 +12,7 @@ import e3nn
 import pytest
 import torch
 from e3nn import nn, o3
+from on_devices import needs_gpu
 
 DEFAULT_DTYPE = torch.float64
 
@@ -169,3 +170,19 @@ def test_mistakes_name_the_argument() -> None:
         product(torch.zeros(4, 6), torch.zeros(4, 3), torch.zeros(4, 3))
     with pytest.raises(clebsch.ClebschError, match="^y: expected a last dimension of 3"):
         product(torch.zeros(4, 6), torch.zeros(4, 4), torch.zeros(4, 2))
+
+
+@needs_gpu
+def test_products_that_mix_channels_of_both_on_a_gpu() -> None:
+    """They run here while a model is evaluated, and in PyTorch while it is trained."""
+    layer = o3.FullyConnectedTensorProduct("4x0e+4x1o", "3x0e", "4x0e+4x1o").cuda()
+    x, y = torch.randn(5, 16, device="cuda"), torch.randn(5, 3, device="cuda", requires_grad=True)
+    expected = layer(x, y)
+    ct.accelerate(layer, show=False)
+    seen = []
+    for training in (True, False):
+        layer.train(training)
+        with torch.profiler.profile() as profile:
+            torch.testing.assert_close(layer(x, y), expected)
+        seen.append(any("clebsch" in event.key for event in profile.key_averages()))
+    assert seen == [False, True]
