@@ -19,8 +19,9 @@
 
 namespace clebsch {
 
-/// Rows that the next block reads or writes. A kernel may ask for them a little at a time while it computes (run/kernels/ahead.hpp), so
-/// that their way through the caches overlaps with the arithmetic; the executor asks for what a block leaves.
+/// Rows that the next block reads or writes, or that are written once complete. A kernel may ask for them a little at a time while it
+/// computes (run/kernels/ahead.hpp), so that their way through the caches overlaps with the arithmetic; the executor asks for what a block
+/// leaves.
 struct Ahead {
     struct Piece {
         const std::byte* at = nullptr;

@@ -70,6 +70,7 @@ class Launch {
                 if (plan_.operands[o].output) point_output(o, part, rows, worker);
                 else point_input(o, rows, worker);
             }
+            if (plan_.fetch == Fetch::own) ahead = begun_rows(worker);
             Block<T> block{
                 .rows = rows, .inputs = worker.inputs, .outputs = worker.outputs, .begins = worker.begins, .scratch = worker.scratch};
             for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
@@ -179,6 +180,23 @@ class Launch {
             piece = {.at = each_row(o, begin, worker), .bytes = bytes, .stride = launch_.operands[o].row_bytes, .rows = end - begin};
             if (piece.stride == bytes) piece = {.at = piece.at, .bytes = bytes * piece.rows, .stride = 0, .rows = 1};
             ahead.lines += (piece.bytes + cache_line - 1) / cache_line * piece.rows;
+        }
+        return ahead;
+    }
+
+    /// Rows of results that begin in this block and are written when they are complete.
+    Ahead begun_rows(const Worker& worker) const {
+        Ahead ahead{.piece = worker.ahead};
+        for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
+            const OperandPlan& operand = plan_.operands[o];
+            const State& state = launch_.operands[o];
+            const typename Worker::Run& run = worker.runs[o];
+            if (!operand.output || !operand.sorted || state.way != Way::staged || run.begun == 0 || run.begun > plan_.block_rows) continue;
+            const std::int64_t bytes = operand.form.size * static_cast<std::int64_t>(size_of(operand.form.dtype));
+            if (bytes == 0) continue;
+            worker.ahead[ahead.pieces++] = {
+                .at = stored_row(state, run.first_begun), .bytes = bytes, .stride = state.row_bytes, .rows = run.begun};
+            ahead.lines += (bytes + cache_line - 1) / cache_line * run.begun;
         }
         return ahead;
     }
@@ -293,6 +311,7 @@ class Launch {
         const State& state = launch_.operands[o];
         typename Worker::Run& run = worker.runs[o];
         bool seen = false;  // whether a row of this block is of the run at hand
+        run.begun = 0;
         if (operand.begun) std::fill_n(worker.begins[o], rows, std::uint8_t{0});
         for (int r = 0; r < rows; ++r) {
             const std::int64_t row = worker.chain_rows[operand.chain][r];
@@ -303,6 +322,8 @@ class Launch {
             if (row != run.row) {
                 if (state.way == Way::staged && !seen) store_run(o, part, run);
                 run.row = row;
+                if (run.begun == 0) run.first_begun = row;
+                run.begun = row - run.first_begun + 1;
                 const bool zeroes = state.way == Way::stored && !operand.begun;  // staged rows are written as a whole
                 zero_stored(o, run.zeroed, zeroes ? row + 1 : row);
                 run.zeroed = std::max(run.zeroed, row + 1);

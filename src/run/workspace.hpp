@@ -96,7 +96,8 @@ struct WorkerState {
         std::int64_t row = -1;
         T* numbers = nullptr;
         std::int64_t slot = 0;
-        std::int64_t zeroed = 0;  ///< rows of the part before this one are summed into or zero
+        std::int64_t zeroed = 0;                  ///< rows of the part before this one are summed into or zero
+        std::int64_t first_begun = 0, begun = 0;  ///< staged, in the block at hand: rows from the first that begins to the last
     };
     struct EachRows {  ///< of an operand seen row by row: where row `first` of the iteration lies
         std::byte* data = nullptr;

@@ -1,4 +1,5 @@
 // Runs a fold program over a block, fold_rows rows at a time. Lanes are rows where numbers are channel-free and channels everywhere else.
+#include "run/kernels/ahead.hpp"
 #include "run/kernels/fold_parts.hpp"
 
 namespace clebsch::CLEBSCH_ISA {
@@ -235,7 +236,7 @@ constexpr Begins same_begins(std::uint8_t value) {
 constexpr Begins every_row = same_begins(1), no_row = same_begins(0);
 
 template <class T>
-void run_sums(const Run<T>& run, const FoldSums& step) {
+void run_sums(const Run<T>& run, const FoldSums& step, Pace& pace) {
     Sum<T> sums[most_sums];
     for (int n = 0; n < step.multiplies; ++n) {
         const FoldMultiply& from = run.program.multiply[step.multiply[n]];
@@ -268,7 +269,7 @@ void run_sums(const Run<T>& run, const FoldSums& step) {
         to.weight_offset = weight.offset;
         to.stream = weight.stream;
     }
-    multiply_sums(sums, step.multiplies);
+    for (int n = 0; n < step.multiplies; ++n, pace.turn()) multiply_sum(sums[n]);
 }
 
 /// D as [position][row], then its terms into the sums.
@@ -385,6 +386,10 @@ void run_any(const FoldView<T>& program, const Block<T>& block) {
     run.blend_rows = reinterpret_cast<const T**>(scratch + program.pointers_at);
     run.run_ends = reinterpret_cast<int*>(scratch + program.runs_at);
     run.streams = reinterpret_cast<Stream*>(scratch + program.streams_at);
+    int turns = 0;
+    for (int s = 0; s < program.steps; ++s)
+        if (program.step[s].kind == FoldStepKind::sums) turns += program.sums[program.step[s].index].multiplies;
+    Pace pace(block.ahead, turns * ((block.rows + program.rows - 1) / program.rows));
     for (run.first = 0; run.first < block.rows; run.first += program.rows) {
         run.rows = block.rows - run.first < program.rows ? block.rows - run.first : program.rows;
         find_runs(run);
@@ -403,7 +408,7 @@ void run_any(const FoldView<T>& program, const Block<T>& block) {
                     run_multiply(run, program.multiply[index]);
                     break;
                 case FoldStepKind::sums:
-                    run_sums(run, program.sums[index]);
+                    run_sums(run, program.sums[index], pace);
                     break;
                 case FoldStepKind::reduce:
                     run_reduce(run, program.reduce[index]);

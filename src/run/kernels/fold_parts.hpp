@@ -80,8 +80,8 @@ struct Sum {
     bool diagonal;
     Stream* stream;  ///< of the weights; null: nothing to ask for
 };
-void multiply_sums(const Sum<float>* sums, int count);
-void multiply_sums(const Sum<double>* sums, int count);
+void multiply_sum(const Sum<float>& sum);
+void multiply_sum(const Sum<double>& sum);
 
 /// Components of z that one pass computes, of `left`: few enough for registers, in sizes that irreps to l = 4 need.
 inline constexpr int most_outputs = vector_registers == 32 ? 7 : 5;

@@ -178,7 +178,7 @@ void sum_outputs(const SumTask<T>& task) {
 }
 
 template <class T>
-void multiply_sum(const Sum<T>& sum) {
+void multiply_any(const Sum<T>& sum) {
     SumTask<T> task{sum, std::int64_t(sum.outputs) * fold_rows};
     for (int left = sum.outputs; left > 0;) {
         const int outputs = next_outputs(left);
@@ -197,11 +197,7 @@ void multiply_sum(const Sum<T>& sum) {
 
 }  // namespace
 
-void multiply_sums(const Sum<float>* sums, int count) {
-    for (int n = 0; n < count; ++n) multiply_sum(sums[n]);
-}
-void multiply_sums(const Sum<double>* sums, int count) {
-    for (int n = 0; n < count; ++n) multiply_sum(sums[n]);
-}
+void multiply_sum(const Sum<float>& sum) { multiply_any(sum); }
+void multiply_sum(const Sum<double>& sum) { multiply_any(sum); }
 
 }  // namespace clebsch::CLEBSCH_ISA
