@@ -164,17 +164,17 @@ std::optional<RowsSchedule> schedule_rows(const GpuProblem& problem, std::string
         product.right = rows.size() < channels.size() ? path.extent(channels.back()) : 1;
         if (kind == Kind::written && !written.emplace(operand, segment).second) return no("a matrix is written in two arrangements");
         const auto add = [&] {
-            const Operand& matrix = polynomial.operands[at(operand)];
-            const std::int64_t most = 16 / bytes_of(problem.storage[at(operand)]);
+            const Operand& matrix = polynomial.operands[at(product.operand)];
+            const std::int64_t most = 16 / bytes_of(problem.storage[at(product.operand)]);
             for (product.vector = 1; product.vector * 2 <= most; product.vector *= 2)
-                if (product.right % (2 * product.vector) != 0 || matrix.offset(segment) % (2 * product.vector) != 0 ||
+                if (product.right % (2 * product.vector) != 0 || matrix.offset(product.segment) % (2 * product.vector) != 0 ||
                     2 * product.vector * product.components > most_registers)
                     break;
             product.lanes = 1;
             while (product.lanes < 32 && product.lanes * product.vector < product.right) product.lanes *= 2;
             const std::int64_t numbers_of_rows = product.left * product.components;
             left = std::max(left, numbers_of_rows);
-            if (kind != Kind::into_left) all_left += numbers_of_rows;
+            if (product.kind != Kind::into_left) all_left += numbers_of_rows;
             if (product.uses.size() > 1) right = std::max(right, product.right * product.components);
             schedule.products.push_back(product);
             product.components = 0;
