@@ -1,5 +1,6 @@
 // Packs a fold program for an instruction set, as the kernel that runs it.
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 
@@ -45,6 +46,18 @@ class Packed {
             if (product.a <= -2) product.a = product_slot(product.a);
             if (product.b <= -2) product.b = product_slot(product.b);
         }
+    }
+
+    /// Multiplications that skip zeros of their matrices in float32.
+    int skipping() const {
+        int count = 0;
+        for (const std::vector<int>& sums : program_.sums)
+            for (const int m : sums) {
+                const FoldMultiplyPlan& multiply = program_.multiplies[static_cast<std::size_t>(m)];
+                const bool skips = is_weighted_sum(multiply) && matrices_[static_cast<std::size_t>(multiply.matrix)].pattern >= 0;
+                count += skips ? 1 : 0;
+            }
+        return count;
     }
 
     template <class T>
@@ -201,6 +214,22 @@ class Packed {
         }
     }
 
+    /// The pattern with the fewest entries that has all of the matrix.
+    int pattern_of(const FoldMatrix& matrix, const std::vector<bool>& has_term) const {
+        using Function = bool (*)(int);
+        if (!CLEBSCH_SELECT(Function, isa_, skips_zeros)(sizeof(float))) return -1;
+        int best = -1;
+        for (int p = 0; p < fold_pattern_count && !matrix.diagonal; ++p) {
+            const FoldPattern& pattern = fold_patterns[p];
+            if (pattern.outputs != matrix.outputs || pattern.inputs != matrix.inputs) continue;
+            bool has_all = true;
+            for (std::size_t target = 0; target < has_term.size(); ++target)
+                has_all &= !has_term[target] || (pattern.entries >> target & 1) != 0;
+            if (has_all && (best < 0 || std::popcount(pattern.entries) < std::popcount(fold_patterns[best].entries))) best = p;
+        }
+        return best;
+    }
+
     void pack(const FoldMatrixPlan& plan) {
         FoldMatrix matrix;
         matrix.outputs = plan.outputs;
@@ -220,6 +249,7 @@ class Packed {
         for (std::size_t target = 0; target < has_term.size() && !plan.diagonal; ++target)
             if (!has_term[target]) targets_.push_back(static_cast<int>(target));
         matrix.zeros = static_cast<int>(targets_.size()) - matrix.first_zero;
+        matrix.pattern = pattern_of(matrix, has_term);
         matrices_.push_back(matrix);
     }
 
@@ -291,7 +321,8 @@ class FoldKernel final : public Kernel {
     std::string name() const override { return "fold"; }
     std::string explain() const override {
         return std::to_string(program_.matrices.size()) + " matrices folded per row from " + std::to_string(program_.numbers.size()) +
-               " channel-free numbers, " + std::to_string(program_.multiplies.size()) + " multiplications, " +
+               " channel-free numbers, " + std::to_string(program_.multiplies.size()) + " multiplications" +
+               (packed_.skipping() > 0 ? " (" + std::to_string(packed_.skipping()) + " skip zeros in float32), " : ", ") +
                std::to_string(program_.reduces.size()) + " reductions over channels, " + std::to_string(program_.blends.size()) +
                " sums of weighted rows; " + to_text(isa_);
     }

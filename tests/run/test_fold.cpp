@@ -1,6 +1,10 @@
 // The fold family computes what the reference says: convolutions and other channel-wise products, to second order, at every channel count,
 // on every instruction set; and it shares what paths have in common.
 #include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
 #include <numeric>
 
 #include "describe/derivative.hpp"
@@ -76,6 +80,37 @@ TEST_CASE("a convolution of unequal multiplicities, natural parity to l = 3, to 
 TEST_CASE("both layouts and odd sums of l") {
     for (const Layout layout : {Layout::ir_mul, Layout::mul_ir})
         check_to_second_order(convolution("8x0e+6x1e+4x2e", "0e+1e+2e", "0e+1e+2e", in_layout(layout)), 21);
+}
+
+TEST_CASE(
+    "entries of a matrix that are zero for all harmonics are skipped where they are a tenth or more, and whole vectors come out right") {
+    for (int l1 = 1; l1 <= 3; ++l1)
+        for (int l3 = 1; l3 <= 3; ++l3)
+            for (int l2 = std::max(1, std::abs(l1 - l3)); l2 <= std::min(4, l1 + l3); ++l2) {
+                CAPTURE(l1);
+                CAPTURE(l2);
+                CAPTURE(l3);
+                const auto irrep = [](int channels, int l) { return Irreps(std::to_string(channels) + "x" + std::to_string(l) + "e"); };
+                const FoldProgram program = program_of(convolution(irrep(4, l1), irrep(1, l2), irrep(1, l3)));
+                REQUIRE(program.matrices.size() == 1);
+                std::uint64_t entries = 0;
+                for (const FoldEntry& entry : program.matrices[0].entries)
+                    entries |= std::uint64_t{1} << (entry.i * (2 * l3 + 1) + entry.k);
+                const int size = (2 * l3 + 1) * (2 * l1 + 1), zeros = size - std::popcount(entries);
+                const bool has_pattern = std::ranges::any_of(fold_patterns, [&](const FoldPattern& pattern) {
+                    return pattern.outputs == 2 * l3 + 1 && pattern.inputs == 2 * l1 + 1 && pattern.entries == entries;
+                });
+                CHECK(has_pattern == (l2 <= 2 && 10 * zeros >= size));
+            }
+    // 35 channels are full tiles with AVX2 and AVX-512 and a rest.
+    const Polynomial polynomial = convolution("35x1e+35x2e+35x3e", "1e+2e", "1e+2e+3e", in_layout(Layout::ir_mul));
+    check_fold(polynomial, 37);
+    for (const InstructionSet isa : available_instruction_sets()) {
+        const std::string explanation = PolynomialPlan(polynomial, {.instruction_set = isa, .family = "fold"}).explain();
+        const bool wide = isa == InstructionSet::avx2 || isa == InstructionSet::avx512;
+        INFO(explanation);
+        CHECK((explanation.find("(10 skip zeros in float32)") != std::string::npos) == wide);
+    }
 }
 
 TEST_CASE("any number of channels runs, whatever the width of a vector") {

@@ -262,6 +262,7 @@ void run_sums(const Run<T>& run, const FoldSums& step, Pace& pace) {
               .inputs = matrix.inputs,
               .outputs = matrix.outputs,
               .diagonal = matrix.diagonal,
+              .pattern = matrix.pattern,
               .stream = nullptr};
         if (sink.factor.weights == 0) continue;
         const RowsIn<T> weight = run.in(sink.factor.weight[0]);

@@ -50,10 +50,45 @@ struct FoldClass {
     int terms = 0, targets = 0;
 };
 
+/// Which entries (bit i * outputs + k) of the matrix of a path (l1, l2, l3) can differ from zero whatever the harmonics: products of
+/// sines and cosines have the sum and the difference of their |m|, and are sines or cosines. Where two degrees are equal and the sum is
+/// odd, coefficients are antisymmetric in them, and those of equal |m| that couple to 2 |m| vanish; those of (l, 2, l) at m, 0, m are
+/// multiples of 3 m^2 - l (l + 1).
+consteval std::uint64_t coupled_entries(int l1, int l2, int l3) {
+    const auto size = [](int m) { return m < 0 ? -m : m; };
+    const bool odd = (l1 + l2 + l3) % 2 != 0;
+    std::uint64_t entries = 0;
+    for (int i = -l1; i <= l1; ++i)
+        for (int j = -l2; j <= l2; ++j)
+            for (int k = -l3; k <= l3; ++k) {
+                const int a = size(i), b = size(j), c = size(k);
+                const bool couples = c == a + b || c == size(a - b), even_sines = ((i < 0) + (j < 0) + (k < 0) + int(odd)) % 2 == 0;
+                const bool cancels =
+                    odd && ((l1 == l2 && a == b && c == 2 * a) || (l2 == l3 && b == c && a == 2 * b) || (l1 == l3 && a == c && b == 2 * a));
+                const bool balanced = l1 == l3 && l2 == 2 && b == 0 && 3 * a * a == l1 * (l1 + 1);
+                if (couples && even_sines && !cancels && !balanced) entries |= std::uint64_t{1} << ((i + l1) * (2 * l3 + 1) + k + l3);
+            }
+    return entries;
+}
+
+/// Matrices whose zeros are worth code that skips them (run/kernels/fold_sums.cpp): those of l1, l3 to 3 and l2 to 2 with a tenth of zeros
+/// or more.
+struct FoldPattern {
+    int outputs = 0, inputs = 0;
+    std::uint64_t entries = 0;
+};
+consteval FoldPattern fold_pattern(int l1, int l2, int l3) { return {2 * l3 + 1, 2 * l1 + 1, coupled_entries(l1, l2, l3)}; }
+inline constexpr FoldPattern fold_patterns[] = {
+    fold_pattern(1, 1, 2), fold_pattern(2, 1, 1), fold_pattern(2, 1, 3), fold_pattern(3, 1, 2), fold_pattern(3, 2, 3),  // even sums
+    fold_pattern(1, 1, 1), fold_pattern(2, 1, 2), fold_pattern(2, 2, 3), fold_pattern(3, 2, 2), fold_pattern(3, 1, 3),
+};
+inline constexpr int fold_pattern_count = sizeof fold_patterns / sizeof fold_patterns[0];
+
 /// A matrix to fold: entry (k, i) is at target i * outputs + k, a number for every row. Targets no class names are zero.
 struct FoldMatrix {
     int outputs = 0, inputs = 0;
     bool diagonal = false;  ///< a multiple of the identity: one target
+    int pattern = -1;       ///< of fold_patterns, which has all its entries; -1: none, or no code that would skip zeros
     int classes = 0;
     int first_class = 0, first_target = 0, first_term = 0;
     int zeros = 0, first_zero = 0;  ///< targets without a term
@@ -154,7 +189,9 @@ CLEBSCH_PER_INSTRUCTION_SET(                                                    
     void run_fold(const FoldView<float>& program, const Block<float>& block);    //
     void run_fold(const FoldView<double>& program, const Block<double>& block);  //
     /// Where D[k,i] of a reduction of this shape is put, and how many elements D takes in scratch per row.
-    int reduce_position(int k, int i, int left_components, int right_components);  //
-    int reduced_size(int left_components, int right_components, int element_size);)
+    int reduce_position(int k, int i, int left_components, int right_components);   //
+    int reduced_size(int left_components, int right_components, int element_size);  //
+    /// Whether sums skip the zeros of fold_patterns.
+    bool skips_zeros(int element_size);)
 
 }  // namespace clebsch

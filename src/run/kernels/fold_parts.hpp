@@ -78,6 +78,7 @@ struct Sum {
     std::int64_t in_offset, weight_offset, out_offset, channels;
     int rows, inputs, outputs;
     bool diagonal;
+    int pattern;     ///< of fold_patterns, -1: none
     Stream* stream;  ///< of the weights; null: nothing to ask for
 };
 void multiply_sum(const Sum<float>& sum);

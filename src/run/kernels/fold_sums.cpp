@@ -26,10 +26,14 @@ CLEBSCH_INLINE V in_register(V v) {
     return v;
 }
 
-/// z += one column of M times f * v, or v.
+/// Entries of a matrix, or of some of its outputs, that are multiplied: bit i * outputs + k.
+using Entries = std::uint64_t;
+inline constexpr Entries all_entries = ~Entries{0};
+
+/// z += the entries of one column of M times f * v, or v; bit k of `entries`.
 template <class T, bool Weighted, int Outputs, int Width, bool Part>
 CLEBSCH_INLINE void add_column(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, const T* v,
-                               const Vector<T> (&f)[Width]) {
+                               const Vector<T> (&f)[Width], Entries entries) {
     Vector<T> x[Width];
 #pragma GCC unroll 8
     for (int t = 0; t < Width; ++t) {
@@ -38,6 +42,7 @@ CLEBSCH_INLINE void add_column(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Pa
     }
 #pragma GCC unroll 8
     for (int k = 0; k < Outputs; ++k) {
+        if ((entries >> k & 1) == 0) continue;
         const Vector<T> mk = broadcast(m[k * fold_rows]);
 #pragma GCC unroll 8
         for (int t = 0; t < Width; ++t) z[k][t] += mk * x[t];
@@ -45,21 +50,21 @@ CLEBSCH_INLINE void add_column(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Pa
 }
 
 /// z += M v. `v` points to the row's first channel of the tile.
-template <class T, bool Weighted, int Outputs, int Inputs, int Width, bool Part>
+template <class T, bool Weighted, int Outputs, int Inputs, Entries E, int Width, bool Part>
 CLEBSCH_INLINE void add_columns(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, const T* v,
                                 const Vector<T> (&f)[Width], const SumTask<T>& task) {
     if constexpr (Inputs > 0) {
 #pragma GCC unroll 8
         for (int i = 0; i < Inputs; ++i, m += task.column, v += task.channels)
-            add_column<T, Weighted, Outputs, Width, Part>(z, tile, m, v, f);
+            add_column<T, Weighted, Outputs, Width, Part>(z, tile, m, v, f, E == all_entries ? E : E >> i * Outputs);
     } else {
         for (int i = 0; i < task.inputs; ++i, m += task.column, v += task.channels)
-            add_column<T, Weighted, Outputs, Width, Part>(z, tile, m, v, f);
+            add_column<T, Weighted, Outputs, Width, Part>(z, tile, m, v, f, all_entries);
     }
 }
 
 /// sums += one row's product. `v` and `w` point to the row's first channel of the tile.
-template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Width, bool Part>
+template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, Entries E, int Width, bool Part>
 CLEBSCH_INLINE void add_row(Vector<T> (&sums)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, const T* v, const T* w,
                             const SumTask<T>& task) {
     Vector<T> f[Width]{};
@@ -80,7 +85,7 @@ CLEBSCH_INLINE void add_row(Vector<T> (&sums)[Outputs][Width], Tile<T, Width, Pa
             for (int t = 0; t < Width; ++t) sums[k][t] += f[t] * tile.get(v, t);
     } else if constexpr (W == Weighting::after) {
         Vector<T> z[Outputs][Width]{};
-        add_columns<T, false, Outputs, Inputs, Width, Part>(z, tile, m, v, f, task);
+        add_columns<T, false, Outputs, Inputs, E, Width, Part>(z, tile, m, v, f, task);
         get_weight();
 #pragma GCC unroll 8
         for (int k = 0; k < Outputs; ++k)
@@ -88,11 +93,11 @@ CLEBSCH_INLINE void add_row(Vector<T> (&sums)[Outputs][Width], Tile<T, Width, Pa
             for (int t = 0; t < Width; ++t) sums[k][t] += f[t] * z[k][t];
     } else {
         if constexpr (W == Weighting::before) get_weight();
-        add_columns<T, W == Weighting::before, Outputs, Inputs, Width, Part>(sums, tile, m, v, f, task);
+        add_columns<T, W == Weighting::before, Outputs, Inputs, E, Width, Part>(sums, tile, m, v, f, task);
     }
 }
 
-template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Width, bool Part>
+template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, Entries E, int Width, bool Part>
 CLEBSCH_INLINE void sum_tile(const SumTask<T>& task, Tile<T, Width, Part> tile, std::int64_t c) {
     // Each row asks for as much of the next rows' weights as it uses of its own.
     constexpr int bytes = Width * vector_bytes;
@@ -120,7 +125,7 @@ CLEBSCH_INLINE void sum_tile(const SumTask<T>& task, Tile<T, Width, Part> tile, 
                     for (int b = 0; b < bytes; b += 64) __builtin_prefetch(ahead + b, 0, 2);
                     ahead += step;
                 }
-                add_row<T, W, Diagonal, Outputs, Inputs, Width, Part>(sums, tile, m, task.in[r] + task.in_offset + c, w, task);
+                add_row<T, W, Diagonal, Outputs, Inputs, E, Width, Part>(sums, tile, m, task.in[r] + task.in_offset + c, w, task);
             }
         }
 #pragma GCC unroll 8
@@ -133,24 +138,24 @@ CLEBSCH_INLINE void sum_tile(const SumTask<T>& task, Tile<T, Width, Part> tile, 
 /// Vectors of channels per tile: enough independent sums to hide the latency of a multiply-add, few enough to stay in registers.
 constexpr int tile_width(int outputs) { return outputs == 1 ? 4 : 2; }
 
-template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, int Width>
+template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, Entries E, int Width>
 [[gnu::noinline]] std::int64_t sum_tiles(const SumTask<T>& task, std::int64_t c) {
     constexpr int channels = Width * lanes_of<T>;
-    for (; c + channels <= task.channels; c += channels) sum_tile<T, W, Diagonal, Outputs, Inputs, Width, false>(task, {}, c);
+    for (; c + channels <= task.channels; c += channels) sum_tile<T, W, Diagonal, Outputs, Inputs, E, Width, false>(task, {}, c);
     return c;
 }
 template <class T, Weighting W, bool Diagonal, int Outputs>
 [[gnu::noinline]] void sum_rest(const SumTask<T>& task, std::int64_t c) {
-    sum_tile<T, W, Diagonal, Outputs, 0, 1, true>(task, {int(task.channels - c)}, c);
+    sum_tile<T, W, Diagonal, Outputs, 0, all_entries, 1, true>(task, {int(task.channels - c)}, c);
 }
 
-template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs>
+template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, Entries E = all_entries>
 void sum_chunk(const SumTask<T>& task) {
     constexpr int width = tile_width(Outputs);
-    std::int64_t c = sum_tiles<T, W, Diagonal, Outputs, Inputs, width>(task, 0);
+    std::int64_t c = sum_tiles<T, W, Diagonal, Outputs, Inputs, E, width>(task, 0);
     if (c == task.channels) return;
-    if constexpr (width > 2) c = sum_tiles<T, W, Diagonal, Outputs, 0, 2>(task, c);
-    c = sum_tiles<T, W, Diagonal, Outputs, 0, 1>(task, c);
+    if constexpr (width > 2) c = sum_tiles<T, W, Diagonal, Outputs, 0, all_entries, 2>(task, c);
+    c = sum_tiles<T, W, Diagonal, Outputs, 0, all_entries, 1>(task, c);
     if (c < task.channels) sum_rest<T, W, Diagonal, Outputs>(task, c);
 }
 
@@ -177,9 +182,48 @@ void sum_outputs(const SumTask<T>& task) {
     else sum_inputs<T, Weighting::after, Outputs>(task);
 }
 
+/// From the chunk of outputs just done to the next one.
+template <class T>
+CLEBSCH_INLINE void advance(SumTask<T>& task, int outputs) {
+    task.stream = nullptr;  // the next rows' weights are asked for once
+    task.out_offset += outputs * task.channels;
+    if (task.diagonal) task.in_offset += outputs * task.channels;
+    else task.matrix += outputs * fold_rows;
+}
+
+/// Of outputs first .. first + outputs - 1.
+[[maybe_unused]] consteval Entries entries_of(FoldPattern pattern, int first, int outputs) {
+    Entries result = 0;
+    for (int i = 0; i < pattern.inputs; ++i)
+        result |= (pattern.entries >> (i * pattern.outputs + first) & ((Entries{1} << outputs) - 1)) << i * outputs;
+    return result;
+}
+
+/// Chunks that skip the zeros of a pattern, where tiles of channels are full.
+template <class T, int P, int First = 0>
+void sum_pattern(SumTask<T>& task) {
+    constexpr FoldPattern pattern = fold_patterns[P];
+    constexpr int outputs = next_outputs(pattern.outputs - First);
+    constexpr Weighting weighting = outputs > 3 ? Weighting::before : Weighting::after;
+    sum_chunk<T, weighting, false, outputs, pattern.inputs, entries_of(pattern, First, outputs)>(task);
+    if constexpr (First + outputs < pattern.outputs) {
+        advance(task, outputs);
+        sum_pattern<T, P, First + outputs>(task);
+    }
+}
+template <class T, int... P>
+CLEBSCH_INLINE void sum_patterns(SumTask<T>& task, Lanes<P...>) {
+    static constexpr void (*of_pattern[])(SumTask<T>&) = {sum_pattern<T, P>...};
+    of_pattern[task.pattern](task);
+}
+/// It is worth the size of its code where vectors are wide, and in the usual dtype.
+constexpr bool worth_patterns(int element_size) { return vector_bytes >= 32 && element_size == 4; }
+
 template <class T>
 void multiply_any(const Sum<T>& sum) {
     SumTask<T> task{sum, std::int64_t(sum.outputs) * fold_rows};
+    if constexpr (worth_patterns(sizeof(T)))
+        if (task.pattern >= 0 && task.weight != nullptr) return sum_patterns<T>(task, typename LanesUpTo<fold_pattern_count>::type{});
     for (int left = sum.outputs; left > 0;) {
         const int outputs = next_outputs(left);
         if (outputs == 1) sum_outputs<T, 1>(task);
@@ -188,15 +232,13 @@ void multiply_any(const Sum<T>& sum) {
         else if (outputs == 5) sum_outputs<T, 5>(task);
         else if constexpr (most_outputs == 7) sum_outputs<T, 7>(task);
         left -= outputs;
-        task.stream = nullptr;  // the next rows' weights are asked for once
-        task.out_offset += outputs * task.channels;
-        if (task.diagonal) task.in_offset += outputs * task.channels;
-        else task.matrix += outputs * fold_rows;
+        advance(task, outputs);
     }
 }
 
 }  // namespace
 
+bool skips_zeros(int element_size) { return worth_patterns(element_size); }
 void multiply_sum(const Sum<float>& sum) { multiply_any(sum); }
 void multiply_sum(const Sum<double>& sum) { multiply_any(sum); }
 
