@@ -11,8 +11,9 @@ namespace clebsch::tool {
 /// another process holds the lock. Where the file system has no locks, says so on standard error and goes on.
 void lock_open_file(int descriptor, const std::string& file);
 
-/// Locks files that are written beside themselves and then renamed, so that each is a new one every time: what is locked is an empty file
-/// beside it, NAME.lock, which is removed at the end. That of a run that was killed stays, unlocked, and is used by the next one.
+/// Locks files that are to be written. Some are written beside themselves and then renamed, so that each is a new one every time: what is
+/// locked is an empty file beside it, NAME.lock, which is removed at the end. That of a run that was killed stays, unlocked, and is used by
+/// the next one.
 class FileLocks {
  public:
     /// Devices and empty paths need none. Throws Error naming argument and file: another run holds it, or NAME.lock cannot be made.

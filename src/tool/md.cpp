@@ -55,7 +55,7 @@ class Run {
                           {"--plot", arguments_.plot}});
         const NamedFiles replaced = {{"--restart", arguments_.restart}, {"--plot", arguments_.plot}};
         require_writable(replaced);
-        const FileLocks locks(replaced);
+        const FileLocks locks({{"--restart", arguments_.restart}, {"--trajectory", arguments_.trajectory}, {"--plot", arguments_.plot}});
         frame_ = read_frame(arguments_.structure, arguments_.frame);
         MovingAtoms start = begin();
         const std::int64_t first = start.step;
@@ -220,12 +220,12 @@ class Run {
             report.fact(
                 "restart", "restart file",
                 {arguments_.restart, arguments_.restart + (finished ? ": a larger --steps goes on" : ": the same command goes on")});
-        if (!arguments_.plot.empty()) {
-            const std::string title = composition(frame_) + " with " + std::filesystem::path(arguments_.model).filename().string();
-            write_file(arguments_.plot, run_svg(title, record_, options_, atoms));
-            report.fact("plot", "plot", arguments_.plot);
-        }
+        if (!arguments_.plot.empty()) report.fact("plot", "plot", arguments_.plot);
         report.print(arguments_.json);
+        if (arguments_.plot.empty()) return;
+        // Last: a picture that cannot be written costs no figures.
+        const std::string title = composition(frame_) + " with " + std::filesystem::path(arguments_.model).filename().string();
+        write_file(arguments_.plot, run_svg(title, record_, options_, atoms));
     }
 
     const Arguments& arguments_;

@@ -55,7 +55,7 @@ class Run {
             {{"MODEL", arguments_.model}, {"--out", arguments_.out}, {"--trajectory", arguments_.trajectory}, {"--plot", arguments_.plot}});
         const NamedFiles replaced = {{"--out", arguments_.out}, {"--plot", arguments_.plot}};
         require_writable(replaced);
-        const FileLocks locks(replaced);
+        const FileLocks locks({{"--out", arguments_.out}, {"--trajectory", arguments_.trajectory}, {"--plot", arguments_.plot}});
         options_.free_cell = arguments_.cell == "free";
         frame_ = read_frame(arguments_.structure, arguments_.frame);
         if (options_.free_cell && !(volume(frame_.structure) > 0))
@@ -147,11 +147,9 @@ class Run {
         report.fact("seconds", "time", {seconds, number(seconds, 4).text + " s"});
         if (!arguments_.out.empty()) report.fact("out", "written to", arguments_.out);
         if (trajectory_) report.fact("trajectory", "trajectory", arguments_.trajectory);
-        if (!arguments_.plot.empty()) {
-            write_file(arguments_.plot, plot(periodic));
-            report.fact("plot", "plot", arguments_.plot);
-        }
+        if (!arguments_.plot.empty()) report.fact("plot", "plot", arguments_.plot);
         report.print(arguments_.json);
+        if (!arguments_.plot.empty()) write_file(arguments_.plot, plot(periodic));  // last: its failure costs no figures
     }
 
     std::string plot(bool periodic) const {

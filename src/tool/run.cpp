@@ -11,6 +11,7 @@
 #include "model/potential_check.hpp"
 #include "run/gpu/driver.hpp"
 #include "tool/command.hpp"
+#include "tool/file_lock.hpp"
 #include "tool/force_field_file.hpp"
 #include "tool/machine_options.hpp"
 #include "tool/output_files.hpp"
@@ -69,6 +70,7 @@ class Run {
         // Whoever names the structure file as --out wants its frames with results.
         require_distinct({{"MODEL", arguments_.model}, {"--out", arguments_.out}});
         require_writable({{"--out", arguments_.out}});
+        const FileLocks locks({{"--out", arguments_.out}});
         if (arguments_.profile && !arguments_.machine.gpu())
             fail("--profile: expected with --device cuda only, got --device " + arguments_.machine.device);
         std::vector<XyzFrame> frames = read_structures(arguments_.structure);

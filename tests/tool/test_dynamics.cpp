@@ -262,8 +262,12 @@ TEST_CASE("md: a second run that names a file of one that is running is refused,
         check_refused({"--restart", restart}, {"--restart: file '" + restart + "'"});
         check_refused({"--restart", folder.file("link")}, {"--restart: file '" + folder.file("link") + "'"});
         check_refused({"--plot", plot}, {"--plot: file '" + plot + "'"});
-        check_refused({"--trajectory", trajectory}, {"trajectory file '" + trajectory + "'"});
+        check_refused({"--trajectory", trajectory}, {"--trajectory: file '" + trajectory + "'"});
+        // Nor does another command, or another option, write them.
+        check_refused({"--trajectory", restart}, {"--trajectory: file '" + restart + "'"});
         check_error({"relax", model, aspirin, "--out", restart}, {"--out: file '" + restart + "'", "another run holds it"});
+        check_error({"relax", model, aspirin, "--plot", trajectory}, {"--plot: file '" + trajectory + "'", "another run holds it"});
+        check_error({"run", model, aspirin, "--out", trajectory}, {"--out: file '" + trajectory + "'", "another run holds it"});
         REQUIRE(first.running());
         first.send(signal);
         first.wait();
