@@ -51,36 +51,41 @@ struct FoldClass {
 };
 
 /// Which entries (bit i * outputs + k) of the matrix of a path (l1, l2, l3) can differ from zero whatever the harmonics: products of
-/// sines and cosines have the sum and the difference of their |m|, and are sines or cosines. Where two degrees are equal and the sum is
-/// odd, coefficients are antisymmetric in them, and those of equal |m| that couple to 2 |m| vanish; those of (l, 2, l) at m, 0, m are
-/// multiples of 3 m^2 - l (l + 1).
+/// sines and cosines have the sum and the difference of their |m|, and are sines or cosines. Two exceptions where degrees are equal: with
+/// an odd sum coefficients are antisymmetric in them, and those of equal |m| that couple to 2 |m| vanish; those of (l, l, 2) at m, m, 0
+/// are multiples of 3 m^2 - l (l + 1).
 consteval std::uint64_t coupled_entries(int l1, int l2, int l3) {
     const auto size = [](int m) { return m < 0 ? -m : m; };
     const bool odd = (l1 + l2 + l3) % 2 != 0;
+    const auto vanishes = [odd](int l, int equal, int third, int m, int equal_m, int third_m) {
+        return l == equal && m == equal_m && ((odd && third_m == 2 * m) || (third == 2 && third_m == 0 && 3 * m * m == l * (l + 1)));
+    };
     std::uint64_t entries = 0;
     for (int i = -l1; i <= l1; ++i)
         for (int j = -l2; j <= l2; ++j)
             for (int k = -l3; k <= l3; ++k) {
                 const int a = size(i), b = size(j), c = size(k);
                 const bool couples = c == a + b || c == size(a - b), even_sines = ((i < 0) + (j < 0) + (k < 0) + int(odd)) % 2 == 0;
-                const bool cancels =
-                    odd && ((l1 == l2 && a == b && c == 2 * a) || (l2 == l3 && b == c && a == 2 * b) || (l1 == l3 && a == c && b == 2 * a));
-                const bool balanced = l1 == l3 && l2 == 2 && b == 0 && 3 * a * a == l1 * (l1 + 1);
-                if (couples && even_sines && !cancels && !balanced) entries |= std::uint64_t{1} << ((i + l1) * (2 * l3 + 1) + k + l3);
+                if (couples && even_sines && !vanishes(l1, l2, l3, a, b, c) && !vanishes(l1, l3, l2, a, c, b) &&
+                    !vanishes(l2, l3, l1, b, c, a))
+                    entries |= std::uint64_t{1} << ((i + l1) * (2 * l3 + 1) + k + l3);
             }
     return entries;
 }
 
-/// Matrices whose zeros are worth code that skips them (run/kernels/fold_sums.cpp): those of l1, l3 to 3 and l2 to 2 with a tenth of zeros
-/// or more.
+/// Matrices whose zeros are worth code that skips them (run/kernels/fold_sums.cpp): those to l = 3 with a tenth of zeros or more, and of
+/// those with fewer the ones that models have most of.
 struct FoldPattern {
     int outputs = 0, inputs = 0;
     std::uint64_t entries = 0;
 };
 consteval FoldPattern fold_pattern(int l1, int l2, int l3) { return {2 * l3 + 1, 2 * l1 + 1, coupled_entries(l1, l2, l3)}; }
 inline constexpr FoldPattern fold_patterns[] = {
-    fold_pattern(1, 1, 2), fold_pattern(2, 1, 1), fold_pattern(2, 1, 3), fold_pattern(3, 1, 2), fold_pattern(3, 2, 3),  // even sums
-    fold_pattern(1, 1, 1), fold_pattern(2, 1, 2), fold_pattern(2, 2, 3), fold_pattern(3, 2, 2), fold_pattern(3, 1, 3),
+    fold_pattern(1, 1, 2), fold_pattern(2, 1, 1), fold_pattern(2, 1, 3), fold_pattern(3, 1, 2),
+    fold_pattern(3, 2, 3), fold_pattern(1, 2, 3), fold_pattern(2, 2, 2), fold_pattern(2, 3, 3),
+    fold_pattern(3, 3, 2), fold_pattern(3, 2, 1),  // even sums, then odd ones
+    fold_pattern(1, 1, 1), fold_pattern(2, 1, 2), fold_pattern(2, 2, 3), fold_pattern(3, 2, 2),
+    fold_pattern(3, 1, 3), fold_pattern(2, 3, 2), fold_pattern(3, 3, 3),
 };
 inline constexpr int fold_pattern_count = sizeof fold_patterns / sizeof fold_patterns[0];
 
