@@ -33,6 +33,10 @@ def _degrees(irreps: Irreps) -> list[int]:
     return sorted({block.ir.l for block in irreps if block.mul and block.ir.l})
 
 
+def _matrix_numel(irreps: Irreps) -> int:
+    return sum((2 * degree + 1) ** 2 for degree in _degrees(irreps))
+
+
 class WignerMatrices(torch.nn.Module):
     """What `Rotate(irreps)` takes: of rotations (..., 3, 3), determinant 1, the matrices (2l+1, 2l+1) of every degree above 0 in
     the irreps, row by row, degrees ascending: (..., matrix_numel). Polynomials of the rotations' numbers, with all derivatives."""
@@ -41,7 +45,7 @@ class WignerMatrices(torch.nn.Module):
         super().__init__()
         self.irreps = Irreps(irreps)
         self.degrees = _degrees(self.irreps)
-        self.matrix_numel = sum((2 * degree + 1) ** 2 for degree in self.degrees)
+        self.matrix_numel = _matrix_numel(self.irreps)
         for degree in range(2, max(self.degrees, default=0) + 1):
             # orthonormal rows: irrep `degree` in the product of the one below with a vector
             coupling = torch.tensor(wigner_3j(degree - 1, 1, degree)).reshape(-1, 2 * degree + 1).T
@@ -72,7 +76,7 @@ class Rotate(_OnRows):
         super().__init__()
         self.irreps, self.inverse = Irreps(irreps), inverse
         self.dim = self.irreps.dim  # tracers cannot ask the library
-        self.matrix_numel = sum((2 * degree + 1) ** 2 for degree in _degrees(self.irreps))
+        self.matrix_numel = _matrix_numel(self.irreps)
         self._adopt(build("rotation", irreps=self.irreps, inverse=inverse))
 
     def forward(self, x: Tensor, matrices: Tensor) -> Tensor:
