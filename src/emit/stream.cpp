@@ -270,11 +270,22 @@ class StreamEmitter {
             source_.line("const i64 at_" + number(o) + " = " + look_up(problem_, operand(o).rows.via, "row") + ";");
             valid.push_back("at_" + number(o) + " >= 0");
         }
-        for (const int o : staged) {
-            const std::string at = operand(o).rows.kind == Addressing::Kind::each ? "row" : "at_" + number(chain_leader(o));
-            source_.line("const " + storage(o) + "* from_" + number(o) + " = " + name(Kind::data, o) + " + " + at + " * " +
-                         name(Kind::stride, o) + ";");
-        }
+        // Where a row is read from: what all lanes keep for so many operands, and what the lane of the row finds out when its turn comes.
+        constexpr std::size_t kept_addresses = 4;
+        const auto write_addresses = [&](std::size_t first, std::size_t end, const std::string& again) {
+            for (std::size_t i = first; i < std::min(end, staged.size()); ++i) {
+                const int o = staged[i];
+                const std::string at = operand(o).rows.kind == Addressing::Kind::each ? "row" : "at_" + number(chain_leader(o));
+                source_.line("const " + storage(o) + "* from_" + number(o) + " = " + name(Kind::data, o) + " + " +
+                             (again.empty() ? at : "(" + at + again + ")") + " * " + name(Kind::stride, o) + ";");
+            }
+        };
+        const auto write_further_addresses = [&] {
+            if (staged.size() <= kept_addresses) return;
+            source_.line("const int nothing = again(0);  // what the compiler does not know it does not compute beforehand");
+            write_addresses(kept_addresses, staged.size(), " + nothing");
+        };
+        write_addresses(0, kept_addresses, "");
         source_.line("unsigned left = __ballot_sync(0xffffffffu, " + joined(valid, " && ") + ");");
         if (stationary()) write_receivers();
         if (valid.size() > 1) write_masked_rows();
@@ -286,6 +297,7 @@ class StreamEmitter {
         if (!retires() && problem_.lanes_arrive) source_.line("barrier_wait(&control->empty, phase);");
         source_.line("if (lane == i) {");
         if (!retires() && !problem_.lanes_arrive) source_.line("barrier_wait(&control->empty, phase);");
+        write_further_addresses();
         source_.line("control->info.row = row;");
         source_.line("control->info.flags = " + std::string(stationary() ? "flags" : "0") + ";");
         if (stationary()) source_.line("control->info.target = target;");
@@ -310,6 +322,7 @@ class StreamEmitter {
         source_.line("__syncwarp();  // a lane ahead by all stages would take a stage for free");
         if (problem_.lanes_arrive) source_.line("if (alone) barrier_arrive(&control->full);");
         source_.line("if (!alone) {");
+        write_further_addresses();
         for (const int o : staged) {
             source_.line("if (!" + whole(o) + ") {");
             for (const StreamRun& run : plan(o).runs)
@@ -476,6 +489,10 @@ class StreamEmitter {
         if (schedule_.turn_numbers > 0)
             source_.line(type() + "* turn = at<" + type() + ">(team_stages + " + number(schedule_.turn_offset(bytes)) + " + warp * " +
                          number(std::int64_t{schedule_.turn_numbers} * bytes) + ");");
+        if (schedule_.parked_numbers > 0)
+            source_.line(type() + "* const parked = at<" + type() + ">(opaque(team_stages + " + number(schedule_.parked_offset(bytes)) +
+                         " + warp * " + number(std::int64_t{32} * schedule_.parked_numbers * bytes) + " + lane * " + number(bytes) +
+                         ", lane));");
         write_declarations(source_, problem_, body);
         if (stationary()) source_.line("i64 target = -1;");
         else write_start(source_, problem_, body);

@@ -39,6 +39,7 @@ double scale_of(const BodyShare& share, SegmentName name, int component) {
 
 StreamBody stream_body(const GpuProblem& problem, const StreamSchedule& schedule, const std::vector<StreamShare>& shares) {
     StreamBody body;
+    int parked = 0;
     for (const StreamShare& share : shares) {
         BodyShare result;
         result.blocks = share.block - shares.front().block;
@@ -55,6 +56,11 @@ StreamBody stream_body(const GpuProblem& problem, const StreamSchedule& schedule
         }
         result.constants.assign(constants.begin(), constants.end());
         result.sums.assign(sums.begin(), sums.end());
+        for (const SegmentName name : constants)
+            if (schedule.is_parked(name.operand, name.segment)) {
+                result.parked.emplace(name, parked);
+                parked += components_of(problem, name);
+            }
         result.scales = scales_of(problem, schedule, share.paths);
         body.shares.push_back(std::move(result));
     }
@@ -66,6 +72,7 @@ void write_declarations(SourceText& source, const GpuProblem& problem, const Str
     for (std::size_t s = 0; s < body.shares.size(); ++s) {
         const auto declare = [&](const char* letter, const std::vector<SegmentName>& names) {
             for (const SegmentName name : names) {
+                if (body.shares[s].parked.contains(name)) continue;
                 std::vector<std::string> list;
                 list.reserve(static_cast<std::size_t>(components_of(problem, name)));
                 for (int c = 0; c < components_of(problem, name); ++c)
@@ -92,14 +99,19 @@ void write_start(SourceText& source, const GpuProblem& problem, const StreamBody
             const std::string row = operand.rows.kind == Addressing::Kind::shared
                                         ? ""
                                         : "target * a." + argument_name(problem, {Kind::stride, name.operand}) + " + ";
+            const auto parked = share.parked.find(name);
+            const auto number = [&](int c) {
+                return parked == share.parked.end() ? number_name("v", name, c) + share_suffix(s) : parked_number(parked->second + c);
+            };
+            if (use.guard >= 0 && parked != share.parked.end())
+                for (int c = 0; c < segment.components; ++c) source.line(number(c) + " = 0;");
             if (use.guard >= 0) source.line("if (" + channel_text(share) + " < " + literal(use.guard) + ") {");
             for (int c = 0; c < segment.components; ++c) {
                 std::string place = literal(operand.offset(name.segment) + c * (mul_ir ? 1 : segment.multiplicity));
                 if (use.channels) place += " + " + channel_text(share) + (mul_ir ? " * " + literal(std::int64_t{segment.components}) : "");
                 const std::string load =
                     "number<" + type + ">(a." + argument_name(problem, {Kind::data, name.operand}) + "[" + row + place + "])";
-                source.line(number_name("v", name, c) + share_suffix(s) + " = " + times(scale_of(share, name, c), load, problem.compute) +
-                            ";");
+                source.line(number(c) + " = " + times(scale_of(share, name, c), load, problem.compute) + ";");
             }
             if (use.guard >= 0) source.line("}");
         }

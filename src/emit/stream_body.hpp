@@ -21,6 +21,7 @@ struct BodyShare {
     std::vector<int> paths;
     std::vector<bool> partial;  ///< per path: whether some lanes of the warp are beyond its channels
     std::vector<SegmentName> constants, sums;
+    std::map<SegmentName, int> parked;  ///< constants in shared memory: numbers of a lane that the warp has parked before them
     /// Constants are loaded times these numbers, one per component, and sums are multiplied by them when stored: most coefficients are
     /// +-1 then and need no multiplication in the rows.
     std::map<SegmentName, std::vector<double>> scales;
@@ -33,10 +34,11 @@ struct StreamBody {
 };
 StreamBody stream_body(const GpuProblem& problem, const StreamSchedule& schedule, const std::vector<StreamShare>& shares);
 
-/// Declares registers of the constants and sums.
+/// Declares registers of the constants that are not parked, and of the sums.
 void write_declarations(SourceText& source, const GpuProblem& problem, const StreamBody& body);
 /// Loads the constants of row `target` (shared operands: of row 0) and clears the sums. Here and below `channel` (of the first share),
-/// `lane` and, for mul_ir outputs, `turn` (the warp's piece of shared memory) are variables.
+/// `lane`, for mul_ir outputs `turn` (the warp's piece of shared memory) and `parked`, if anything is (the lane's numbers, 32 apart), are
+/// variables.
 void write_start(SourceText& source, const GpuProblem& problem, const StreamBody& body);
 /// Stores the sums to row `target`, adds them to it, or stores them as part `info.part` of them; `either`: the one or the other, as the
 /// flags say, for outputs that are stored in the compute type.

@@ -12,6 +12,8 @@ std::string number_name(const char* letter, SegmentName name, int component) {
     return letter + std::to_string(name.operand) + "_" + std::to_string(name.segment) + "_" + std::to_string(component);
 }
 
+std::string parked_number(int number) { return "parked[" + literal(std::int64_t{32} * number) + "]"; }
+
 int components_of(const GpuProblem& problem, SegmentName name) {
     return problem.polynomial.operands[static_cast<std::size_t>(name.operand)].segments[static_cast<std::size_t>(name.segment)].components;
 }

@@ -11,6 +11,8 @@ namespace clebsch {
 std::string channel_text(const BodyShare& share);
 /// What tells the registers of a body's shares apart.
 std::string share_suffix(std::size_t share);
+/// A number that the lane has parked.
+std::string parked_number(int number);
 std::string number_name(const char* letter, SegmentName name, int component);
 
 int components_of(const GpuProblem& problem, SegmentName name);

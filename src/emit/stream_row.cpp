@@ -127,7 +127,7 @@ class RowWriter {
 
     void load(const Term& term) {
         const auto all = [&](SegmentName name) {
-            if (name == Term::absent || way(name) != StreamWay::staged) return;
+            if (name == Term::absent || (way(name) != StreamWay::staged && !share_.parked.contains(name))) return;
             for (int c = 0; c < segment(name).components; ++c) (void)value(name, c);
         };
         for (const SegmentName name : term.axis) all(name);
@@ -149,7 +149,12 @@ class RowWriter {
     /// The name of an input's number, loaded when first asked for.
     std::string value(SegmentName name, int component) {
         std::string text = number_name("v", name, component) + suffix_ + (is_reread(name) ? turn_ : "");
-        if (way(name) == StreamWay::constant || !declared_.insert(text).second) return text;
+        const auto parked = share_.parked.find(name);
+        if ((way(name) == StreamWay::constant && parked == share_.parked.end()) || !declared_.insert(text).second) return text;
+        if (parked != share_.parked.end()) {
+            source_.line("const " + type_ + " " + text + " = " + parked_number(parked->second + component) + ";");
+            return text;
+        }
         std::string load = "number<" + type_ + ">(" + element(name, component) + ")";
         if (const auto guard = guards_.find(name); guard != guards_.end() && with_channels_.contains(name))
             load = channel_ + " < " + literal(guard->second) + " ? " + load + " : " + type_ + "(0)";
@@ -200,61 +205,61 @@ class RowWriter {
             form.first = form.first == nullptr ? term : form.first;
             form.pairs.emplace(term->axis[0], term->axis[1]);
         }
-        struct Addend {
-            const Pairs* pairs;
-            std::string sum;
-            double value;
+        // Sums of the same products are complete before others begin: fewer wait at a time.
+        struct Group {
+            std::map<std::pair<int, int>, std::vector<std::pair<std::string, double>>> places;  // a product: sums and coefficients
+            std::map<std::string, std::string> sums;                                            // coefficients -> name
+            std::vector<std::pair<const Term*, std::string>> forms;                             // and their sum
         };
-        std::map<std::pair<int, int>, std::vector<Addend>> places;
-        std::map<std::string, std::string> sums;  // coefficients and pairs -> name
-        std::vector<std::string> sum_of_form;
+        std::map<Pairs, Group> groups;
+        std::vector<Pairs> in_order;
         for (const std::string& key : order) {
             const Form& form = forms.at(key);
-            std::string sum_key = form.first->coefficients + "|";
-            for (const auto& [a, b] : form.pairs) sum_key += key_of(a) + key_of(b);
-            const auto [found, fresh_one] = sums.try_emplace(sum_key);
+            const auto [group, first] = groups.try_emplace(form.pairs);
+            if (first) in_order.push_back(form.pairs);
+            const auto [sum, fresh_one] = group->second.sums.try_emplace(form.first->coefficients);
             if (fresh_one) {
-                found->second = fresh("z") + "_";
+                sum->second = fresh("z") + "_";
                 for (const Entry& entry : form.first->entries)
-                    places[{entry.index[0], entry.index[1]}].push_back(
-                        {&form.pairs, found->second + std::to_string(entry.index[2]), entry.value});
+                    group->second.places[{entry.index[0], entry.index[1]}].emplace_back(sum->second + std::to_string(entry.index[2]),
+                                                                                        entry.value);
             }
-            sum_of_form.push_back(found->second);
+            group->second.forms.emplace_back(form.first, sum->second);
         }
-        for (const auto& [place_of_product, addends] : places) {
-            const auto [a, b] = place_of_product;
-            std::map<Pairs, std::string> products;
-            for (const Addend& addend : addends) {
-                std::string& name = products[*addend.pairs];
-                if (name.empty()) {
-                    std::vector<std::string> parts;
-                    for (const auto& [first, second] : *addend.pairs) parts.push_back(product(first, a, second, b));
-                    name = fresh("p");
-                    source_.line("const " + type_ + " " + name + " = " + joined(parts, " + ") + ";");
-                }
-                const std::string number = times(addend.value, name, problem_.compute);
-                if (declared_.insert(addend.sum).second) source_.line(type_ + " " + addend.sum + " = " + number + ";");
-                else source_.line(addend.sum + " += " + number + ";");
-            }
-        }
-        for (std::size_t f = 0; f < order.size(); ++f) {
-            const Term& term = *forms.at(order[f]).first;
-            const int components = term.axis[2] == Term::absent ? 1 : segment(term.axis[2]).components;
-            std::vector<std::string> parts;
-            for (int c = 0; c < components; ++c) {
-                const std::string z = sum_of_form[f] + std::to_string(c);
-                if (!declared_.contains(z)) continue;
-                if (term.output_axis == 2) {
-                    const std::string front = scalars_text(term);
-                    add_to(term.output, c, (front.empty() ? "" : front + " * ") + z);
-                } else {
-                    parts.push_back((term.axis[2] == Term::absent ? "" : value(term.axis[2], c) + " * ") + z);
+        for (const Pairs& pairs : in_order) {
+            const Group& group = groups.at(pairs);
+            for (const auto& [place, addends] : group.places) {
+                std::vector<std::string> parts;
+                for (const auto& [a, b] : pairs) parts.push_back(product(a, place.first, b, place.second));
+                const std::string name = fresh("p");
+                source_.line("const " + type_ + " " + name + " = " + joined(parts, " + ") + ";");
+                for (const auto& [sum, value] : addends) {
+                    const std::string number = times(value, name, problem_.compute);
+                    if (declared_.insert(sum).second) source_.line(type_ + " " + sum + " = " + number + ";");
+                    else source_.line(sum + " += " + number + ";");
                 }
             }
-            if (parts.empty()) continue;
-            const std::string sum = joined(parts, " + "), front = scalars_text(term);
-            add_to(term.output, 0, front.empty() ? sum : front + " * (" + sum + ")");
+            for (const auto& [term, sum] : group.forms) write_form(*term, sum);
         }
+    }
+
+    /// Adds what sums of products belong to.
+    void write_form(const Term& term, const std::string& sums) {
+        const int components = term.axis[2] == Term::absent ? 1 : segment(term.axis[2]).components;
+        std::vector<std::string> parts;
+        for (int c = 0; c < components; ++c) {
+            const std::string z = sums + std::to_string(c);
+            if (!declared_.contains(z)) continue;
+            if (term.output_axis == 2) {
+                const std::string front = scalars_text(term);
+                add_to(term.output, c, (front.empty() ? "" : front + " * ") + z);
+            } else {
+                parts.push_back((term.axis[2] == Term::absent ? "" : value(term.axis[2], c) + " * ") + z);
+            }
+        }
+        if (parts.empty()) return;
+        const std::string sum = joined(parts, " + "), front = scalars_text(term);
+        add_to(term.output, 0, front.empty() ? sum : front + " * (" + sum + ")");
     }
 
     /// Outputs on the first or second axis.

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "schedule/stream_division.hpp"
+#include "schedule/stream_parking.hpp"
 #include "schedule/stream_speed.hpp"
 
 namespace clebsch {
@@ -16,9 +17,10 @@ namespace {
 
 int up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-constexpr int least_channels = 4;    // fewer would leave nearly all lanes idle
-constexpr int most_channels = 1024;  // 32 blocks of 32
-constexpr int most_live = 176;       // registers that may hold numbers through the loop
+constexpr int least_channels = 4;          // fewer would leave nearly all lanes idle
+constexpr int most_channels = 1024;        // 32 blocks of 32
+constexpr double parked_instructions = 5;  // of a warp for a row and number that it has parked: reading it, and having it in mind
+constexpr int most_live = 176;             // registers that may hold numbers through the loop
 
 /// Why a path is not for this schedule; empty if it is.
 std::string obstacle(const Path& path) {
@@ -272,12 +274,14 @@ bool form_teams(const GpuProblem& problem, StreamSchedule& schedule, int per_sch
     const int each = std::min(248, problem.target.registers / schedule.threads() / 8 * 8), launched = each * schedule.threads();
     schedule.producer_registers = schedule.consumer_registers = 0;
     constexpr int spare = 12;  // with so many more nothing is gained
+    schedule.spare_registers = each - needed;
     if (each >= needed + spare || problem.fixed_registers) return each >= needed;
     // Producers get what consumers can do without, and never so little that they spill.
     const int least = (schedule.producer_warps == 4 ? 56 : 48) + (retires ? 16 : 0);
     for (schedule.producer_registers = std::min(72, each); schedule.producer_registers >= least; schedule.producer_registers -= 8) {
         const int left = launched - schedule.producer_warps * 32 * schedule.producer_registers;
         schedule.consumer_registers = std::min(240, left / (128 * per_scheduler) / 8 * 8);
+        schedule.spare_registers = schedule.consumer_registers - needed;
         if (schedule.consumer_registers >= needed) return true;
     }
     schedule.producer_registers = least;
@@ -322,7 +326,7 @@ int working_registers(const GpuProblem& problem, const StreamSchedule& schedule)
 bool fill_stages(const GpuProblem& problem, StreamSchedule& schedule) {
     constexpr int most_stages = 8;
     const int parts = schedule.blocks * schedule.teams;
-    const int turns = schedule.turn_numbers * schedule.consumer_warps() * bytes_of(problem.compute);
+    const int turns = (schedule.turn_numbers + 32 * schedule.parked_numbers) * schedule.consumer_warps() * bytes_of(problem.compute);
     constexpr int reserved_bytes = 1024;  // the hardware's own, of every block
     const int team = (problem.target.shared_bytes + reserved_bytes - schedule.blocks * reserved_bytes) / parts / line * line - turns;
     const int stages = team / schedule.stage_bytes;
@@ -387,6 +391,7 @@ std::optional<StreamSchedule> fit(const GpuProblem& problem, StreamSchedule sche
     if (schedule.threads() <= 1024 && problem.team_warps == 0)
         for (schedule.blocks = problem.blocks > 0 ? problem.blocks : most_blocks; schedule.blocks >= 1; --schedule.blocks) {
             const int cap = register_cap(problem, schedule, schedule.blocks);
+            schedule.spare_registers = cap - needed;
             if (cap >= needed || problem.blocks > 0) consider(cap >= needed + spare_registers ? 1.0 : 0.98);
             if (problem.blocks > 0) break;
         }
@@ -429,12 +434,16 @@ std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::st
     for (int warps = 1; warps <= most_warps; ++warps)
         if (problem.consumers == 0 || warps == problem.consumers) counts.push_back(warps);
     std::optional<StreamSchedule> best;
-    for (const StreamDivision& division : divisions(problem, schedule, counts)) {
-        if (division.live > most_live) continue;
+    const std::vector<std::pair<int, int>> order = parking_order(problem, schedule);
+    const auto consider = [&](const StreamDivision& division, int parked) {
         StreamSchedule candidate = schedule;
         candidate.warps = division.warps;
         candidate.live_numbers = division.live;
         candidate.instructions = division.instructions;
+        park(problem, candidate, order, parked);
+        candidate.live_numbers -= candidate.parked_numbers;
+        for (double& instructions : candidate.instructions) instructions += parked_instructions * candidate.parked_numbers;
+        if (candidate.live_numbers > most_live) return;
         choose_handed(problem, candidate);
         for (std::size_t o = 0; o < candidate.operands.size(); ++o)
             if (schedule.operands[o].handed && !candidate.operands[o].handed) {
@@ -445,7 +454,17 @@ std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::st
         const std::optional<StreamSchedule> fitted = fit(problem, candidate);
         constexpr double enough = 1.02;  // a gain that is worth more warps
         if (fitted && (!best || stream_speed(*fitted) > enough * stream_speed(*best))) best = fitted;
-    }
+    };
+    const std::vector<StreamDivision> list = divisions(problem, schedule, counts);
+    for (const StreamDivision& division : list) consider(division, 0);
+    // Fewer warps with more registers each, where those are what is short, and not memory.
+    constexpr double worth_it = 1.14;
+    constexpr int parts[] = {16, 32, 48}, short_of = 64;  // numbers that live through the loop
+    const std::size_t most_parked = best ? best->warps.size() : most_warps;
+    if (!best || stream_cycles(*best, problem) > worth_it * stream_memory_cycles(*best, problem))
+        for (const StreamDivision& division : list)
+            if (division.live > short_of && division.warps.size() <= most_parked)
+                for (const int parked : parts) consider(division, parked);
     if (!best)
         return why_not = "too many numbers would live in registers or shared memory, however they are divided over warps", std::nullopt;
     best->cuts = !best->stationary.empty();
@@ -455,12 +474,24 @@ std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::st
             without_channels += polynomial.operands[o].size();
     constexpr std::int64_t affordable = 24;  // registers
     best->reloads = without_channels > affordable;
+    // What so many operands need is more than estimated at times, and a number that is spilled costs more than one that is parked.
+    constexpr int enough_spare = 24, many_operands = 5;
+    if (best->spare_registers < enough_spare &&
+        std::ranges::count(best->operands, StreamWay::staged, &StreamOperand::way) >= many_operands) {
+        StreamSchedule roomy = *best;
+        park(problem, roomy, order, best->parked_numbers + enough_spare - best->spare_registers);
+        if (fill_stages(problem, roomy)) best = std::move(roomy);
+    }
     // 16-bit numbers cannot be added atomically in the precision of the sums.
     for (std::size_t o = 0; o < best->operands.size(); ++o)
         if (best->operands[o].way == StreamWay::accumulated && (problem.ordered || problem.storage[o] != problem.compute))
             best->parts = true;
     why_not.clear();
     return best;
+}
+
+bool StreamSchedule::is_parked(int operand, int segment) const {
+    return std::ranges::find(parked, std::pair(operand, segment)) != parked.end();
 }
 
 bool StreamSchedule::same_code(std::size_t one, std::size_t other) const {
@@ -510,6 +541,8 @@ std::string explain(const StreamSchedule& schedule, const GpuProblem& problem) {
     for (const std::string& index : schedule.stationary) chain += (chain.empty() ? "" : ", ") + index;
     text += schedule.stationary.empty() ? "every row for itself" : "the row through " + chain + " stays in registers";
     text += ", " + std::to_string(schedule.live_numbers) + " registers of numbers live through the loop\n";
+    if (schedule.parked_numbers > 0)
+        text += std::to_string(schedule.parked_numbers) + " numbers of the receiver lie in shared memory instead, for every lane\n";
     if (schedule.parts) text += "sums of a receiver with very many rows are added in the order of the rows\n";
     for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
         const char* way = "";

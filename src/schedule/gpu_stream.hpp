@@ -58,9 +58,11 @@ struct StreamSchedule {
     std::vector<StreamOperand> operands;
     std::vector<std::string> stationary;  ///< indices of the row that stays, first applied first; empty: every row for itself
     int stages = 0, stage_bytes = 0;
-    int partial_offset = 0;            ///< of reduced outputs: bytes from the start of a stage
-    int control_offset = 0;            ///< of barriers and the row's description: likewise
-    int partial_numbers = 0;           ///< reduced outputs: numbers of a row
+    int partial_offset = 0;                   ///< of reduced outputs: bytes from the start of a stage
+    int control_offset = 0;                   ///< of barriers and the row's description: likewise
+    int partial_numbers = 0;                  ///< reduced outputs: numbers of a row
+    std::vector<std::pair<int, int>> parked;  ///< inputs of the stationary row (operand, segment) that warps keep in shared memory
+    int parked_numbers = 0;                   ///< of them: numbers of a lane in the warp with most
     int turn_numbers = 0;              ///< mul_ir outputs: numbers of a warp that are turned in shared memory, so that it stores runs
     int lag = 0;                       ///< rows between handing a row's outputs to the copy engine and filling its stage again
     int teams = 1;                     ///< of a block: each a producer and its consumers, with chunks and stages of its own
@@ -69,6 +71,7 @@ struct StreamSchedule {
     int consumer_registers = 0;        ///< that warps claim from the producers (sm_90 and newer); 0: all have the same
     int blocks = 1;                    ///< per multiprocessor
     int team_bytes = 0;                ///< of shared memory
+    int spare_registers = 0;           ///< that a consumer has beyond what it is thought to need
     int live_numbers = 0;              ///< registers' worth of numbers that live through the loop in the fullest warp
     std::vector<double> instructions;  ///< of every warp, predicted for a row
     bool wide = false;                 ///< arithmetic in float64
@@ -83,6 +86,9 @@ struct StreamSchedule {
     }
     /// Bytes from the start of a team's shared memory to where warps turn outputs.
     int turn_offset(int number_bytes) const { return team_bytes - turn_numbers * consumer_warps() * number_bytes; }
+    /// Bytes from the start of a team's shared memory to what its warps parked: a row of 32 lanes for every number.
+    int parked_offset(int number_bytes) const { return turn_offset(number_bytes) - 32 * parked_numbers * consumer_warps() * number_bytes; }
+    bool is_parked(int operand, int segment) const;
     /// Whether two warps run the same code, maybe on other channels.
     bool same_code(std::size_t one, std::size_t other) const;
     int consumer_warps() const { return static_cast<int>(warps.size()); }  ///< of a team

@@ -220,6 +220,28 @@ TEST_CASE("stream kernels leave sums of 16-bit outputs in the compute type, be i
     compare(cases, bfloat16_rounding);
 }
 
+TEST_CASE("numbers of the receiver that registers do not hold lie in shared memory, lanes beyond the channels among them") {
+    if (!has_host_compiler()) return;
+    std::vector<EmittedCase> cases;
+    for (const auto& [in, edge, order] : {std::tuple{"34x3o", "1x3o", 1}, {"34x2e", "1x2e", 2}}) {
+        random::Engine engine(29 + order);
+        const Polynomial polynomial = random::gradients(convolution(Irreps(in), Irreps(edge), Irreps("")), order);
+        const GpuProblem problem{.polynomial = polynomial,
+                                 .storage = std::vector<GpuNumber>(polynomial.operands.size(), GpuNumber::float64),
+                                 .compute = GpuNumber::float64,
+                                 .target = gpu_target("sm_90")};
+        std::string why_not;
+        const std::vector<StreamKernel> kernels = stream_kernels(problem, why_not);
+        REQUIRE_MESSAGE(!kernels.empty(), why_not);
+        CHECK(std::ranges::any_of(kernels, [](const StreamKernel& kernel) { return kernel.schedule.parked_numbers > 0; }));
+        random::Limits limits;
+        limits.rows = 60;
+        limits.work = 4e5;
+        cases.push_back({polynomial, random::inputs(engine, polynomial, limits), "stream", order == 1});
+    }
+    compare(cases);
+}
+
 TEST_CASE("stream kernels take outputs with segments that no path writes, which are zero") {
     if (!has_host_compiler()) return;
     std::vector<EmittedCase> cases;
