@@ -134,7 +134,7 @@ class ChainRewrite {
             if (const auto* polynomial = std::get_if<PolynomialNode>(&node)) rewrite(*polynomial);
             else result_.nodes.push_back(node);
         }
-        return simplified(result_);
+        return simplified(std::move(result_));
     }
 
  private:

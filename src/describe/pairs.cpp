@@ -45,7 +45,8 @@ class Pairing {
     PairedGradient gradient() const {
         Program program = value_and_vjp(paired_, std::vector<std::string>{names_.vectors});
         program.indices = paired_.indices;
-        return {with_sums_over_edges(program, true), with_sums_over_edges(program, false)};
+        Program of_pairs = with_sums_over_edges(program, true);
+        return {std::move(of_pairs), with_sums_over_edges(std::move(program), false)};
     }
 
  private:
@@ -232,9 +233,7 @@ class Pairing {
             nodes.push_back(sum == sums.end() ? std::move(node) : Node(sum->second));
         }
         program.nodes = std::move(nodes);
-        program = simplified(program);
-        validate(program);
-        return program;
+        return simplified(std::move(program));
     }
 
     static int output_of(const PolynomialNode& node) {

@@ -176,8 +176,10 @@ std::vector<CoefficientEntry> reduced_entries(const Path& path) {
             if (path.factors[f].axis >= 0 && classes[c].size() > 1)
                 label[static_cast<std::size_t>(path.factors[f].axis)] = static_cast<int>(c);
 
+    const bool symmetric = std::ranges::any_of(label, [](int group) { return group >= 0; });
+    const std::vector<CoefficientEntry> grouped = symmetric ? path.coefficients.grouped(label) : std::vector<CoefficientEntry>();
     std::vector<CoefficientEntry> reduced;
-    for (const CoefficientEntry& entry : path.coefficients.grouped(label)) {
+    for (const CoefficientEntry& entry : symmetric ? grouped : path.coefficients.entries()) {
         CoefficientEntry result{std::vector<int>(path.factors.size(), 0), entry.value * path.scale};
         for (std::size_t f = 0; f < path.factors.size(); ++f)
             if (path.factors[f].axis >= 0) result.index[f] = entry.index[static_cast<std::size_t>(path.factors[f].axis)];

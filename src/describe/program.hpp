@@ -80,6 +80,6 @@ void validate(const Program& program);
 Program as_program(const Polynomial& polynomial);
 
 /// Removes nodes and values no output needs, merges equal nodes, keeps the order of inputs and outputs (inputs are kept even if unused).
-Program simplified(const Program& program);
+Program simplified(Program program);
 
 }  // namespace clebsch

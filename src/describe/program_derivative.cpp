@@ -170,7 +170,7 @@ class ProgramDerivation {
     /// Without dead nodes, and inputs and indices that nothing uses any more. Inputs and outputs have their names; everything between gives
     /// way.
     Program finish() {
-        Program program = simplified(result_);
+        Program program = simplified(std::move(result_));
         std::vector<bool> used(program.values.size(), false), named(program.values.size(), false);
         std::set<std::string> indices;
         for (const Node& node : program.nodes) {
@@ -188,7 +188,7 @@ class ProgramDerivation {
             if (!named[i]) program.values[i].name = unique_name(program.values[i].name, taken_);
         std::erase_if(program.inputs, [&](int input) { return !used[at(input)]; });
         std::erase_if(program.indices, [&](const Index& index) { return !indices.contains(index.name); });
-        return simplified(program);
+        return simplified(std::move(program));
     }
 
     const Program source_;

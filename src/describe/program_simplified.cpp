@@ -40,8 +40,8 @@ void renumber(Node& node, Map&& map) {
 }
 
 /// Of nodes that apply the same operation to the same values, the first stays; its results take the place of the others'. Two results that
-/// are both outputs of the program cannot be one value, so such nodes stay.
-std::vector<Node> merged(const Program& program) {
+/// are both outputs of the program cannot be one value, so such nodes stay. Takes the nodes out of the program.
+std::vector<Node> merged(Program& program) {
     std::vector<int> same(program.values.size());  // the value that took this one's place
     std::iota(same.begin(), same.end(), 0);
     std::vector<int> written_as = same;  // the value the first node writes in the end: a program output if any of the class is one
@@ -50,7 +50,8 @@ std::vector<Node> merged(const Program& program) {
 
     std::vector<Node> nodes;
     std::map<std::vector<int>, std::vector<std::size_t>> by_inputs;  // positions in `nodes`
-    for (Node node : program.nodes) {
+    for (Node& given : program.nodes) {
+        Node node = std::move(given);
         renumber(node, [&](int value) { return same[static_cast<std::size_t>(value)]; });
         const std::vector<int> results = arguments_with_role(node, Role::output);
         std::vector<std::size_t>& candidates = by_inputs[arguments_with_role(node, Role::input)];
@@ -84,7 +85,7 @@ std::vector<Node> merged(const Program& program) {
 }
 
 /// The node without the results nobody reads and the arguments only they needed; `live` tells which values are read later.
-Node without_dead_operands(const PolynomialNode& node, const std::vector<bool>& live) {
+Node without_dead_operands(PolynomialNode node, const std::vector<bool>& live) {
     std::vector<std::string> outputs;
     bool all = true;
     for (std::size_t i = 0; i < node.arguments.size(); ++i) {
@@ -107,16 +108,16 @@ Node without_dead_operands(const PolynomialNode& node, const std::vector<bool>& 
 
 }  // namespace
 
-Program simplified(const Program& program) {
+Program simplified(Program program) {
     std::vector<bool> live(program.values.size(), false);
     for (const int output : program.outputs) live[static_cast<std::size_t>(output)] = true;
     std::vector<Node> nodes;
-    const std::vector<Node> all = merged(program);
+    std::vector<Node> all = merged(program);
     for (auto node = all.rbegin(); node != all.rend(); ++node) {
         const std::vector<int> results = arguments_with_role(*node, Role::output);
         if (std::none_of(results.begin(), results.end(), [&](int value) { return live[static_cast<std::size_t>(value)]; })) continue;
-        const auto* polynomial_node = std::get_if<PolynomialNode>(&*node);
-        nodes.push_back(polynomial_node != nullptr ? without_dead_operands(*polynomial_node, live) : *node);
+        auto* polynomial_node = std::get_if<PolynomialNode>(&*node);
+        nodes.push_back(polynomial_node != nullptr ? without_dead_operands(std::move(*polynomial_node), live) : std::move(*node));
         for (const int value : arguments_with_role(nodes.back(), Role::input)) live[static_cast<std::size_t>(value)] = true;
     }
     std::reverse(nodes.begin(), nodes.end());
@@ -128,7 +129,7 @@ Program simplified(const Program& program) {
     for (std::size_t i = 0; i < program.values.size(); ++i) {
         if (!live[i]) continue;
         position[i] = static_cast<int>(result.values.size());
-        result.values.push_back(program.values[i]);
+        result.values.push_back(std::move(program.values[i]));
     }
     const auto moved = [&](int value) { return position[static_cast<std::size_t>(value)]; };
     for (const int input : program.inputs) result.inputs.push_back(moved(input));

@@ -56,12 +56,15 @@ float from_float16(std::uint16_t bits) {
     return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
 }
 
+/// `out` has as many numbers as the array.
 template <class Stored, class Value, class Convert>
 void convert(const Array& array, std::vector<Value>& out, Convert from) {
-    for (std::int64_t i = 0; i < array.elements(); ++i) {
+    const std::byte* read = array.bytes.data();
+    for (Value& value : out) {
         Stored stored;
-        std::memcpy(&stored, array.bytes.data() + i * static_cast<std::int64_t>(sizeof stored), sizeof stored);
-        out.push_back(from(stored));
+        std::memcpy(&stored, read, sizeof stored);
+        read += sizeof stored;
+        value = from(stored);
     }
 }
 
@@ -134,8 +137,7 @@ Array make_array(const std::vector<std::int64_t>& values, std::vector<std::int64
 }
 
 std::vector<double> to_float64(const Array& array) {
-    std::vector<double> out;
-    out.reserve(static_cast<std::size_t>(array.elements()));
+    std::vector<double> out(static_cast<std::size_t>(array.elements()));
     if (convert_floats(array, out)) return out;
     const auto number = [](auto stored) { return static_cast<double>(stored); };
     switch (array.type) {
@@ -176,8 +178,7 @@ std::vector<double> to_float64(const Array& array) {
 }
 
 std::vector<float> to_float32(const Array& array) {
-    std::vector<float> out;
-    out.reserve(static_cast<std::size_t>(array.elements()));
+    std::vector<float> out(static_cast<std::size_t>(array.elements()));
     if (!convert_floats(array, out))
         throw Error(ErrorKind::unsupported, "array of " + to_text(array.type) + ": expected float32, float16 or bfloat16");
     return out;

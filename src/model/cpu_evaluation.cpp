@@ -1,3 +1,5 @@
+#include <array>
+
 #include "base/error.hpp"
 #include "base/memory.hpp"
 #include "describe/pairs.hpp"
@@ -42,19 +44,23 @@ struct Planned {
         : plan(planned(program, std::move(for_more_rows), std::move(dtypes), compute, options)),
           arrays(plan.program(), plan.spaces(), plan.dtypes()) {}
 
-    /// Arranges the shared arrays for all launches to come.
-    void prepare() {
-        memory = Memory(plan.prepared_bytes(), "the prepared weights of a model");
-        plan.prepare(arrays.buffers(), memory.data(), memory.size());
+    /// The shared arrays, arranged when the first launch of its way needs them so.
+    const Memory& weights(std::span<const std::int64_t> rows) {
+        Memory& made = prepared[plan.way(rows)];
+        if (made.size() == 0) {
+            made = Memory(plan.prepared_bytes(rows), "the prepared weights of a model");
+            plan.prepare(rows, arrays.buffers(), made.data(), made.size());
+        }
+        return made;
     }
-    void launch(Scratch& workspace, const ParallelFor& parallel_for) const {
+    void launch(Scratch& workspace, const ParallelFor& parallel_for) {
         const std::size_t bytes = plan.workspace_bytes(arrays.rows(), parallel_for.threads);
-        plan.launch(arrays.call(), {workspace.of(bytes), bytes}, parallel_for, memory.data());
+        plan.launch(arrays.call(), {workspace.of(bytes), bytes}, parallel_for, weights(arrays.rows()).data());
     }
 
     ProgramPlan plan;
     CallArrays arrays;
-    Memory memory;  ///< prepared shared arrays
+    std::array<Memory, 2> prepared;  ///< shared arrays, by the way to run
 };
 
 /// For any graph.
@@ -89,7 +95,7 @@ class CpuEvaluation final : public Evaluation {
         sums_.arrays.rows("element", elements_);
         sums_.arrays.array("element_energies", model.element_energies.data(), elements_);
         for (const ModelWeights& given : model.weights) weights_.push_back(as_stored(given.values, options.dtype));
-        if (of_pairs_) prepare(*of_pairs_);
+        if (of_pairs_) bind_weights(*of_pairs_);
         else of_edges();
     }
 
@@ -99,14 +105,12 @@ class CpuEvaluation final : public Evaluation {
     std::size_t workspace_bytes() const override { return workspace_.size(); }
 
     std::size_t workspace_bytes(std::int64_t atoms, std::int64_t edges) const override {
-        const ProgramPlan& plan = usual().plan;
-        CallArrays arrays(plan.program(), plan.spaces(), plan.dtypes());
-        arrays.rows("element", elements_);
-        arrays.rows("piece", pieces_);
-        arrays.rows("node", atoms);
-        arrays.rows("edge", edges);
-        arrays.rows("pair", (edges + 1) / 2);
-        return plan.workspace_bytes(arrays.rows(), parallel_for().threads);
+        return usual().plan.workspace_bytes(usual_rows(atoms, edges), parallel_for().threads);
+    }
+
+    void prepare(std::int64_t atoms, std::int64_t edges) override {
+        Planned& planned = of_pairs_ ? *of_pairs_ : *of_edges_;
+        planned.weights(usual_rows(atoms, edges));
     }
 
     void run(const EvaluationCall& call, Energies& result) override {
@@ -145,7 +149,7 @@ class CpuEvaluation final : public Evaluation {
         sums_.arrays.array("virial", result.virial.data(), call.structures);
         const FlushToZero flush;  // weights of channels that training gave up are denormal
         const FlushedTasks tasks(parallel_for());
-        for (const Planned* planned : {&gradient, &sums_}) planned->launch(workspace_, tasks.parallel_for());
+        for (Planned* planned : {&gradient, &sums_}) planned->launch(workspace_, tasks.parallel_for());
     }
 
  private:
@@ -154,7 +158,19 @@ class CpuEvaluation final : public Evaluation {
         return pool_ ? pool_->parallel_for() : default_pool().parallel_for();
     }
 
-    void prepare(Planned& gradient) {
+    /// Of a call of this size in which every edge has its reverse.
+    std::vector<std::int64_t> usual_rows(std::int64_t atoms, std::int64_t edges) const {
+        const ProgramPlan& plan = usual().plan;
+        CallArrays arrays(plan.program(), plan.spaces(), plan.dtypes());
+        arrays.rows("element", elements_);
+        arrays.rows("piece", pieces_);
+        arrays.rows("node", atoms);
+        arrays.rows("edge", edges);
+        arrays.rows("pair", (edges + 1) / 2);
+        return {arrays.rows().begin(), arrays.rows().end()};
+    }
+
+    void bind_weights(Planned& gradient) {
         gradient.arrays.rows("element", elements_);
         gradient.arrays.rows("piece", pieces_);
         for (std::size_t w = 0; w < weights_.size(); ++w) {
@@ -162,12 +178,11 @@ class CpuEvaluation final : public Evaluation {
             const Value& value = model_.program.values[static_cast<std::size_t>(model_.program.find_value(name))];
             gradient.arrays.array(name, weights_[w].data(), rows_of_weights(model_, value.space));
         }
-        gradient.prepare();
     }
 
     /// Made when it is first needed.
     Planned& of_edges() {
-        if (!of_edges_) prepare(of_edges_.emplace(gradient_of_edges(model_, options_)));
+        if (!of_edges_) bind_weights(of_edges_.emplace(gradient_of_edges(model_, options_)));
         return *of_edges_;
     }
     const Planned& usual() const { return of_pairs_ ? *of_pairs_ : *of_edges_; }

@@ -28,6 +28,8 @@ class Evaluation {
     virtual void run(const EvaluationCall& call, Energies& result) = 0;
     virtual std::size_t workspace_bytes() const = 0;                                        ///< kept at present
     virtual std::size_t workspace_bytes(std::int64_t atoms, std::int64_t edges) const = 0;  ///< a call of this size needs
+    /// Does now what the first call of this size would do beside its work.
+    virtual void prepare(std::int64_t /*atoms*/, std::int64_t /*edges*/) {}
     virtual void set_parallel_for(const ParallelFor& /*parallel_for*/) {}
     virtual const ProgramPlan* plan() const { return nullptr; }  ///< of the gradient, where the processor runs it
     virtual std::string explain() const = 0;

@@ -160,6 +160,8 @@ const ProgramPlan& Potential::plan() const {
     return *plan;
 }
 
+void Potential::prepare(std::int64_t atoms, std::int64_t edges) { data_->evaluation->prepare(atoms, edges); }
+
 std::size_t Potential::workspace_bytes(std::int64_t atoms, std::int64_t edges) const {
     return data_->evaluation->workspace_bytes(atoms, edges);
 }

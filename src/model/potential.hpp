@@ -54,6 +54,9 @@ class Potential final : public ForceField {
     /// Later evaluations run on it, which is to outlive them, instead of what the options say.
     void set_parallel_for(const ParallelFor& parallel_for);
 
+    /// Makes ready now what the first call of about this size would make beside its work, most of it for all others, too.
+    void prepare(std::int64_t atoms, std::int64_t edges);
+
     double cutoff() const override;
     void evaluate(std::span<const Structure> structures, std::span<const int> atomic_numbers, const Graph& graph,
                   Energies& result) override;

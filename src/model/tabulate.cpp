@@ -98,7 +98,7 @@ Program without_unused_inputs(const Program& program) {
         for (const int value : flow_of(result, node).reads) read.insert(value);
     const int first = result.inputs.front();
     std::erase_if(result.inputs, [&](int input) { return input != first && !read.contains(input); });
-    return simplified(result);
+    return simplified(std::move(result));
 }
 
 Program functions_of(const Program& program, const Cone& cone) {

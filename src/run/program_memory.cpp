@@ -70,6 +70,13 @@ ProgramMemory plan_memory(const StepRequest& request, std::span<const ValueUse> 
     return memory;
 }
 
+double ProgramMemory::size(std::span<const std::int64_t> rows) const {
+    double bytes = 0;
+    for (std::size_t s = 0; s < peak_bytes.size(); ++s)
+        bytes += (s < rows.size() ? static_cast<double>(rows[s]) : 1.0) * static_cast<double>(peak_bytes[s]);
+    return bytes;
+}
+
 void ProgramMemory::regions(std::span<const std::int64_t> rows, std::size_t* begins) const {
     std::size_t at = 0;
     for (std::size_t s = 0; s < peak_bytes.size(); ++s) {

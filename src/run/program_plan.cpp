@@ -1,6 +1,8 @@
 #include "run/program_plan.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <mutex>
 
 #include "base/error.hpp"
 #include "describe/harmonics_chain.hpp"
@@ -29,6 +31,51 @@ void check_same_call(const Program& program, const Program& other, const std::ve
         fail("the program for more rows: expected inputs, outputs, indices and row spaces of the program for fewer");
 }
 
+/// What groups do with the values that others use, too.
+std::vector<ValueUse> uses_by_groups(const TiledProgram& tiled) {
+    std::vector<ValueUse> uses;
+    for (const TileGroup& group : tiled.groups) {
+        ValueUse& use = uses.emplace_back();
+        for (const int n : group.nodes) {
+            const Node& node = tiled.program.nodes[static_cast<std::size_t>(n)];
+            for (const RowUse& value : row_uses(tiled.program, node)) (value.output ? use.writes : use.reads).push_back(value.value);
+        }
+    }
+    return uses;
+}
+
+/// Where the intermediates would lie: bytes of every space's row are known before steps are made.
+ProgramMemory memory_between_groups(const TiledProgram& tiled, StepRequest request) {
+    request.program = &tiled.program;
+    request.dtypes.assign(tiled.program.values.size(), request.compute);
+    std::vector<bool> placed(tiled.program.values.size(), false);
+    for (const int value : tiled.kept) placed[static_cast<std::size_t>(value)] = true;
+    return plan_memory(request, uses_by_groups(tiled), placed);
+}
+
+/// A way to run the program. Its plan is made when it is first needed: of two, most callers need one.
+class LaterPlan {
+ public:
+    LaterPlan(std::function<TiledProgram()> divide, std::function<TiledPlan*(TiledProgram)> make)
+        : divide_(std::move(divide)), make_(std::move(make)) {}
+
+    const TiledPlan& get() const {
+        std::call_once(once_, [this] { plan_.reset(make_(divide_())); });
+        return *plan_;
+    }
+
+ private:
+    std::function<TiledProgram()> divide_;
+    std::function<TiledPlan*(TiledProgram)> make_;
+    mutable std::once_flag once_;
+    mutable std::unique_ptr<const TiledPlan> plan_;
+};
+
+/// Stands before what was prepared: other numbers of rows may run another way, which wants other things.
+struct alignas(64) PreparedFor {
+    const TiledPlan* plan;
+};
+
 }  // namespace
 
 std::vector<std::string> row_spaces(const Program& program) {
@@ -50,26 +97,17 @@ struct ProgramPlan::Data : ProgramArguments {
     using ProgramArguments::ProgramArguments;
     InstructionSet isa{};
     /// One, or two: that keeps more, which runs while its intermediates take at most keep_bytes, and that computes more again.
-    std::vector<std::unique_ptr<const TiledPlan>> ways;
+    std::vector<std::unique_ptr<const LaterPlan>> ways;
+    ProgramMemory kept;  ///< by the first of two
     std::int64_t keep_bytes = 0;
 
     /// Depends on the numbers of rows alone, so that results do.
     std::size_t way_of(std::span<const std::int64_t> rows) const {
-        return ways.size() == 2 && ways.front()->intermediate_size(rows) <= static_cast<double>(keep_bytes) ? 0 : ways.size() - 1;
+        return ways.size() == 2 && kept.size(rows) <= static_cast<double>(keep_bytes) ? 0 : ways.size() - 1;
     }
-    const TiledPlan& plan_for(std::span<const std::int64_t> rows) const { return *ways[way_of(rows)]; }
-
-    std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const {
+    const TiledPlan& plan_for(std::span<const std::int64_t> rows) const {
         check_rows(rows);
-        return plan_for(rows).workspace_bytes(rows, threads);
-    }
-
-    /// A launch whose call and workspace have been checked.
-    void run(const Call& call, const Workspace& workspace, const ParallelFor& parallel_for, const void* prepared) const {
-        const auto* made = static_cast<const std::byte*>(prepared);
-        const std::size_t way = way_of(call.rows);
-        for (std::size_t w = 0; w < way && made != nullptr; ++w) made += ways[w]->prepared_bytes();
-        ways[way]->run(call, workspace, parallel_for, made);
+        return ways[way_of(rows)]->get();
     }
 };
 
@@ -92,20 +130,32 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
                               .compute = data->compute,
                               .isa = data->isa,
                               .family = options.family};
-    const auto add_way = [&](TiledProgram tiled) {
-        data->ways.push_back(std::make_unique<const TiledPlan>(std::move(tiled), request, fuse, options.chunk_rows));
+    const auto add_way = [&](std::function<TiledProgram()> divide) {
+        data->ways.push_back(std::make_unique<const LaterPlan>(std::move(divide), [=, rows = options.chunk_rows](TiledProgram tiled) {
+            return new TiledPlan(std::move(tiled), request, fuse, rows);
+        }));
     };
-    const auto ready = [&](const Program& given) {
+    const auto ready = [fuse](const Program& given) {
         Program simple = simplified(with_harmonic_chains(given));
         return fuse ? with_partial_sums(simple) : simple;
     };
-    const Program parts = ready(program);
-    TiledProgram little = tile_program(options.for_more_rows ? ready(*options.for_more_rows) : parts, fuse, keep_little);
-    if (fuse && options.keep_bytes > 0) {
-        TiledProgram much = tile_program(parts, fuse, keep_much);
-        if (much.groups != little.groups || much.program != little.program) add_way(std::move(much));
+    const auto divided = [fuse](const Program& given, const AgainLimits& limits) { return tile_program(given, fuse, limits); };
+    const auto add_little = [&](const Program& given) { add_way([=] { return divided(ready(given), keep_little); }); };
+    if (!fuse || options.keep_bytes == 0) {
+        add_little(options.for_more_rows.value_or(program));
+    } else {
+        const Program parts = ready(program);
+        const TiledProgram much = divided(parts, keep_much);
+        data->kept = memory_between_groups(much, request);
+        add_way([=] { return much; });
+        if (options.for_more_rows) {
+            add_little(*options.for_more_rows);
+        } else if (const TiledProgram little = divided(parts, keep_little);
+                   much.groups != little.groups || much.program != little.program) {
+            add_way([=] { return little; });
+        }
     }
-    add_way(std::move(little));
+    if (data->ways.size() == 1) data->ways[0]->get();  // what does not fit is refused now
     data_ = std::move(data);
 }
 
@@ -119,22 +169,25 @@ const std::vector<DType>& ProgramPlan::dtypes() const { return data_->dtypes; }
 DType ProgramPlan::compute() const { return data_->compute; }
 
 std::size_t ProgramPlan::workspace_bytes(std::span<const std::int64_t> rows, int threads) const {
-    return data_->workspace_bytes(rows, threads);
+    return data_->plan_for(rows).workspace_bytes(rows, threads);
 }
 
-std::size_t ProgramPlan::prepared_bytes() const {
-    std::size_t bytes = 0;
-    for (const auto& way : data_->ways) bytes += way->prepared_bytes();
-    return bytes;
+std::size_t ProgramPlan::way(std::span<const std::int64_t> rows) const {
+    data_->check_rows(rows);
+    return data_->way_of(rows);
 }
 
-void ProgramPlan::prepare(std::span<const Buffer> buffers, void* prepared, std::size_t bytes) const {
+std::size_t ProgramPlan::prepared_bytes(std::span<const std::int64_t> rows) const {
+    return sizeof(PreparedFor) + data_->plan_for(rows).prepared_bytes();
+}
+
+void ProgramPlan::prepare(std::span<const std::int64_t> rows, std::span<const Buffer> buffers, void* prepared, std::size_t bytes) const {
     const Data& data = *data_;
+    const std::size_t needed = prepared_bytes(rows);
     if (buffers.size() != data.arguments.size())
         fail("prepare: expected " + std::to_string(data.arguments.size()) + " buffers, got " + std::to_string(buffers.size()));
-    if (prepared_bytes() == 0) return;
-    if (prepared == nullptr || reinterpret_cast<std::uintptr_t>(prepared) % 64 != 0 || bytes < prepared_bytes())
-        fail("prepare: expected " + std::to_string(prepared_bytes()) + " bytes at an address that is a multiple of 64, got " +
+    if (prepared == nullptr || reinterpret_cast<std::uintptr_t>(prepared) % 64 != 0 || bytes < needed)
+        fail("prepare: expected " + std::to_string(needed) + " bytes at an address that is a multiple of 64, got " +
              (prepared == nullptr ? "a null pointer" : std::to_string(bytes)));
     for (std::size_t i = 0; i < data.given.inputs.size(); ++i) {
         if (data.argument_spaces[i] >= 0) continue;
@@ -142,27 +195,27 @@ void ProgramPlan::prepare(std::span<const Buffer> buffers, void* prepared, std::
         if (reinterpret_cast<std::uintptr_t>(buffers[i].data) % size_of(data.dtypes[i]) != 0)
             fail("prepare: operand " + named(data.arguments[i].name) + ": the address is not a multiple of the size of its numbers");
     }
-    auto* to = static_cast<std::byte*>(prepared);
-    for (const auto& way : data.ways) {
-        way->prepare(buffers, to);
-        to += way->prepared_bytes();
-    }
+    const TiledPlan& plan = data.plan_for(rows);
+    auto* const made = new (prepared) PreparedFor{&plan};
+    plan.prepare(buffers, reinterpret_cast<std::byte*>(made + 1));
 }
 
 void ProgramPlan::launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for, const void* prepared) const {
     const Data& data = *data_;
     data.check(call, !call.indices_checked);
-    const std::size_t needed = data.workspace_bytes(call.rows, parallel_for.threads);
-    check_workspace(workspace, needed, std::max(1, parallel_for.threads));
-    launch_aligned(data.arguments, call, [&](const Call& aligned) { data.run(aligned, workspace, parallel_for, prepared); });
+    const TiledPlan& plan = data.plan_for(call.rows);
+    check_workspace(workspace, plan.workspace_bytes(call.rows, parallel_for.threads), std::max(1, parallel_for.threads));
+    const auto* made = static_cast<const PreparedFor*>(prepared);
+    if (made != nullptr && made->plan != &plan) fail("prepared: expected what prepare made for numbers of rows that run the same way");
+    launch_aligned(data.arguments, call, [&](const Call& aligned) {
+        plan.run(aligned, workspace, parallel_for, made == nullptr ? nullptr : reinterpret_cast<const std::byte*>(made + 1));
+    });
 }
 
 Work ProgramPlan::work(std::span<const std::int64_t> rows) const {
-    const Data& data = *data_;
-    data.check_rows(rows);
     Work work;
-    work.multiply_adds = data.plan_for(rows).multiply_adds(rows);
-    work.bytes = data.bytes(rows);
+    work.multiply_adds = data_->plan_for(rows).multiply_adds(rows);
+    work.bytes = data_->bytes(rows);
     return work;
 }
 
@@ -172,20 +225,20 @@ std::string ProgramPlan::explain() const {
     const auto size = [](const TiledPlan& way) {
         return std::to_string(way.steps()) + " steps in " + std::to_string(way.groups()) + " groups";
     };
-    if (data.ways.size() == 1) return "program: " + size(*data.ways[0]) + ", " + arithmetic + data.ways[0]->explain();
+    if (data.ways.size() == 1) return "program: " + size(data.ways[0]->get()) + ", " + arithmetic + data.ways[0]->get().explain();
     std::string text = "program: two ways to run it, by the number of rows; " + arithmetic;
     const std::vector<Way> described = ways();
     for (std::size_t w = 0; w < described.size(); ++w)
-        text += "\n" + described[w].when + ": " + size(*data.ways[w]) + "\n" + data.ways[w]->explain();
+        text += "\n" + described[w].when + ": " + size(data.ways[w]->get()) + "\n" + data.ways[w]->get().explain();
     return text;
 }
 
 std::vector<ProgramPlan::Way> ProgramPlan::ways() const {
     const auto& ways = data_->ways;
-    if (ways.size() == 1) return {{"", &ways[0]->division()}};
+    if (ways.size() == 1) return {{"", &ways[0]->get().division()}};
     const std::string limit = std::to_string(data_->keep_bytes) + " bytes of intermediates";
-    return {{"up to " + limit + " more is kept", &ways[0]->division()},
-            {"beyond " + limit + " more is computed again", &ways[1]->division()}};
+    return {{"up to " + limit + " more is kept", &ways[0]->get().division()},
+            {"beyond " + limit + " more is computed again", &ways[1]->get().division()}};
 }
 
 }  // namespace clebsch

@@ -36,7 +36,8 @@ std::vector<std::string> row_spaces(const Program& program);
 
 class ProgramPlan {
  public:
-    /// Validates and simplifies the program and plans its nodes. Throws Error as PolynomialPlan does.
+    /// Validates and simplifies the program and plans its nodes; where there are two ways to run it, each when it is first asked for.
+    /// Throws Error as PolynomialPlan does.
     explicit ProgramPlan(const Program& program, const ProgramOptions& options = {});
     ~ProgramPlan();
     ProgramPlan(ProgramPlan&&) noexcept;
@@ -55,15 +56,18 @@ class ProgramPlan {
     /// Results are bitwise the same for every parallel_for and every workspace. Allocates nothing, unless an array's address is no
     /// multiple of its element's size (run/realigned.hpp). Throws Error before anything is written: see check_index and check_buffer, an
     /// output that shares memory with another array, a workspace smaller than workspace_bytes.
-    /// `prepared`: null, or what `prepare` made from arrays with the same numbers.
+    /// `prepared`: null, or what this plan's `prepare` made from arrays with the same numbers; Error where these rows run another way.
     void launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for = {}, const void* prepared = nullptr) const;
 
-    /// Weights that stay the same for many launches, arranged once as kernels want them: launches of few rows would spend much of their
-    /// time on it. Reads the shared inputs of the call (`buffers` as in a launch; others may be null), writes `bytes` >= prepared_bytes()
-    /// to an address that is a multiple of 64. Throws Error for a shared input that does not fit, a null or misaligned address, too few
-    /// bytes.
-    std::size_t prepared_bytes() const;
-    void prepare(std::span<const Buffer> buffers, void* prepared, std::size_t bytes) const;
+    /// Which of ways() runs over these rows.
+    std::size_t way(std::span<const std::int64_t> rows) const;
+
+    /// Weights that stay the same for many launches, arranged once as kernels want them, for all numbers of rows that run the same way as
+    /// `rows`: launches of few rows would spend much of their time on it. Reads the shared inputs of the call (`buffers` as in a launch;
+    /// others may be null), writes `bytes` >= prepared_bytes() to an address that is a multiple of 64. Throws Error for a shared input that
+    /// does not fit, a null or misaligned address, too few bytes.
+    std::size_t prepared_bytes(std::span<const std::int64_t> rows) const;
+    void prepare(std::span<const std::int64_t> rows, std::span<const Buffer> buffers, void* prepared, std::size_t bytes) const;
 
     /// Of a launch over these rows: multiply-adds of all steps, arrays of the call.
     Work work(std::span<const std::int64_t> rows) const;

@@ -164,13 +164,6 @@ void TiledPlan::run(const Call& call, const Workspace& workspace, const Parallel
     }
 }
 
-double TiledPlan::intermediate_size(std::span<const std::int64_t> rows) const {
-    double bytes = 0;
-    for (std::size_t s = 0; s < memory_.peak_bytes.size(); ++s)
-        bytes += (s < rows.size() ? static_cast<double>(rows[s]) : 1.0) * static_cast<double>(memory_.peak_bytes[s]);
-    return bytes;
-}
-
 std::size_t TiledPlan::workspace_bytes(std::span<const std::int64_t> rows, int threads) const {
     std::size_t step_bytes = 0;
     for (const StepGroup& group : groups_) step_bytes = std::max(step_bytes, group.workspace_bytes(rows, threads));

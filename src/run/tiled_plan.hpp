@@ -24,8 +24,6 @@ class TiledPlan {
     TiledPlan(const TiledPlan&) = delete;
     TiledPlan& operator=(const TiledPlan&) = delete;
 
-    /// Bytes of the values that more than one group uses, for any numbers of rows.
-    double intermediate_size(std::span<const std::int64_t> rows) const;
     /// Throws Error when it exceeds 2^63.
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const;
 

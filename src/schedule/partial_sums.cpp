@@ -40,9 +40,11 @@ class PartialSums {
         const auto output = std::ranges::find_if(uses, &RowUse::output);
         if (polynomial == nullptr || outputs != 1 || !output->local) return result_.nodes.push_back(node);
 
+        std::vector<int> depths;
+        for (const Path& path : polynomial->polynomial.paths) depths.push_back(depth_of(path, uses));
+        if (std::ranges::adjacent_find(depths, std::ranges::not_equal_to()) == depths.end()) return result_.nodes.push_back(node);
         std::map<int, std::vector<Path>> by_depth;
-        for (const Path& path : polynomial->polynomial.paths) by_depth[depth_of(path, uses)].push_back(path);
-        if (by_depth.size() < 2) return result_.nodes.push_back(node);
+        for (std::size_t p = 0; p < depths.size(); ++p) by_depth[depths[p]].push_back(polynomial->polynomial.paths[p]);
         std::vector<Path> late = by_depth.rbegin()->second;
         std::vector<ElementwiseTerm> terms;
         for (auto group = by_depth.begin(); group != std::prev(by_depth.end()); ++group) {

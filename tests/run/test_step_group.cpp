@@ -172,17 +172,18 @@ TEST_CASE("weights prepared once give the same bits in every launch, and what do
     const ReferenceInputs inputs = on_random_graph(program, 20, 300, true, 2);
     const ProgramPlan plan(program);
     const RunResult expected = run_program(plan, inputs);
-    CHECK(plan.prepared_bytes() > 0);
     CHECK(run_program(plan, inputs, {.prepare = true}).outputs == expected.outputs);
+    const std::vector<std::int64_t> rows(plan.spaces().size(), 300);
+    const std::size_t bytes = plan.prepared_bytes(rows);
+    CHECK(bytes > 64);
 
     std::vector<Buffer> buffers(program.inputs.size() + program.outputs.size());
-    std::vector<std::byte> memory(plan.prepared_bytes() + 64);
-    CHECK_THROWS_WITH_AS(plan.prepare({}, memory.data(), memory.size()), doctest::Contains("buffers, got 0"), Error);
-    CHECK_THROWS_WITH_AS(plan.prepare(buffers, nullptr, memory.size()), doctest::Contains("got a null pointer"), Error);
-    CHECK_THROWS_WITH_AS(plan.prepare(buffers, memory.data() + 64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64, 1),
-                         doctest::Contains("bytes at an address"), Error);
-    CHECK_THROWS_AS(plan.prepare(buffers, memory.data() + 64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64, plan.prepared_bytes()),
-                    Error);  // no arrays
+    std::vector<std::byte> memory(bytes + 64);
+    std::byte* const aligned = memory.data() + 64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64;
+    CHECK_THROWS_WITH_AS(plan.prepare(rows, {}, aligned, bytes), doctest::Contains("buffers, got 0"), Error);
+    CHECK_THROWS_WITH_AS(plan.prepare(rows, buffers, nullptr, bytes), doctest::Contains("got a null pointer"), Error);
+    CHECK_THROWS_WITH_AS(plan.prepare(rows, buffers, aligned, 1), doctest::Contains("bytes at an address"), Error);
+    CHECK_THROWS_AS(plan.prepare(rows, buffers, aligned, bytes), Error);  // no arrays
 }
 
 TEST_CASE("edge weights never all exist: four layers of 58,000 edges and their gradient take a small part of them") {
@@ -239,7 +240,6 @@ TEST_CASE("few rows keep what many compute again: the same numbers to rounding, 
     CHECK(both.explain().find("up to 100000 bytes of intermediates more is kept: ") != std::string::npos);
     CHECK(both.explain().find("beyond 100000 bytes of intermediates more is computed again: ") != std::string::npos);
     CHECK(little.explain().find("two ways") == std::string::npos);
-    CHECK(both.prepared_bytes() > little.prepared_bytes());
     CHECK_THROWS_WITH_AS(ProgramPlan(gradient, {.keep_bytes = -1}), "keep_bytes: expected at least 0, got -1", Error);
 
     ThreadPool pool(3);
@@ -253,6 +253,7 @@ TEST_CASE("few rows keep what many compute again: the same numbers to rounding, 
         const bool keeps = bytes != little.workspace_bytes(rows, 3);
         if (keeps) CHECK(bytes == much.workspace_bytes(rows, 3));
         (keeps ? kept : again) = true;
+        CHECK(both.way(rows) == (keeps ? 0U : 1U));
         CHECK((both.work(rows).multiply_adds < little.work(rows).multiply_adds) == (keeps && edges > 0));
         const RunResult result = run_program(both, inputs);
         CHECK(result.outputs == run_program(keeps ? much : little, inputs).outputs);
@@ -263,6 +264,12 @@ TEST_CASE("few rows keep what many compute again: the same numbers to rounding, 
     }
     CHECK(kept);
     CHECK(again);
+
+    // What was prepared for few rows is refused for many.
+    const ReferenceInputs few = on_random_graph(gradient, 7, 1, true, 3), many = on_random_graph(gradient, 7, 1000, true, 3);
+    CHECK_THROWS_WITH_AS(run_program(both, many, {.prepare = true, .prepared_rows = &few.rows}),
+                         doctest::Contains("prepared: expected what"), Error);
+    CHECK(run_program(both, many, {.prepare = true, .prepared_rows = &many.rows}).outputs == run_program(both, many).outputs);
 }
 
 TEST_CASE("another program for more rows: each runs where it should, and both give the numbers of the gradient by edges") {

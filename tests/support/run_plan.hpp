@@ -119,6 +119,7 @@ struct RunOptions {
     ParallelFor parallel_for = {};
     std::size_t shift = 0;  ///< bytes that every array is shifted by; 4 makes arrays of 8-byte numbers lie between their multiples
     bool prepare = false;   ///< programs: weights are prepared before the launch
+    const std::map<std::string, std::int64_t>* prepared_rows = nullptr;  ///< for other numbers of rows than the launch's
 };
 
 struct RunResult {

@@ -35,11 +35,14 @@ inline RunResult run_program(const ProgramPlan& plan, const ReferenceInputs& inp
     for (const std::string& space : plan.spaces()) rows.push_back(inputs.rows.at(space));
     const int threads = options.parallel_for.run == nullptr ? 1 : options.parallel_for.threads;
     std::vector<unsigned char> workspace(plan.workspace_bytes(rows, threads) + 1, 0xff);
-    std::vector<std::byte> memory(options.prepare ? plan.prepared_bytes() + 64 : 0);
+    std::vector<std::int64_t> prepared_rows;
+    for (const std::string& space : plan.spaces())
+        prepared_rows.push_back((options.prepared_rows == nullptr ? inputs.rows : *options.prepared_rows).at(space));
+    std::vector<std::byte> memory(options.prepare ? plan.prepared_bytes(prepared_rows) + 64 : 0);
     std::byte* prepared = nullptr;
     if (options.prepare) {
         prepared = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
-        plan.prepare(buffers, prepared, plan.prepared_bytes());
+        plan.prepare(prepared_rows, buffers, prepared, memory.size() - 64);
     }
     plan.launch({.buffers = buffers, .indices = indices, .rows = rows}, {.data = workspace.data() + 1, .bytes = workspace.size() - 1},
                 options.parallel_for, prepared);
