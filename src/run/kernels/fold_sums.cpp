@@ -26,19 +26,24 @@ CLEBSCH_INLINE V in_register(V v) {
     return v;
 }
 
-/// Entries of a matrix, or of some of its outputs, that are multiplied: bit i * outputs + k.
-using Entries = std::uint64_t;
-inline constexpr Entries all_entries = ~Entries{0};
+/// Entries of a matrix, or of some of its outputs, that are multiplied, and how many outputs the matrix has, as far as it is known.
+struct Entries {
+    std::uint64_t bits = ~std::uint64_t{0};  ///< bit i * outputs + k
+    int matrix_outputs = 0;                  ///< 0: any number
+    constexpr std::uint64_t of_column(int i, int outputs) const { return matrix_outputs == 0 ? bits : bits >> i * outputs; }
+};
+inline constexpr Entries all_entries = {};
 
 /// z += the entries of one column of M times f * v, or v; bit k of `entries`.
-template <class T, bool Weighted, int Outputs, int Width, bool Part>
+template <class T, bool Weighted, bool Keep, int Outputs, int Width, bool Part>
 CLEBSCH_INLINE void add_column(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, const T* v,
-                               const Vector<T> (&f)[Width], Entries entries) {
+                               const Vector<T> (&f)[Width], std::uint64_t entries, T* kept) {
     Vector<T> x[Width];
 #pragma GCC unroll 8
     for (int t = 0; t < Width; ++t) {
         if constexpr (Weighted) x[t] = f[t] * tile.get(v, t);
         else x[t] = in_register(tile.get(v, t));
+        if constexpr (Keep) store(kept + t * lanes_of<T>, x[t]);
     }
 #pragma GCC unroll 8
     for (int k = 0; k < Outputs; ++k) {
@@ -50,23 +55,24 @@ CLEBSCH_INLINE void add_column(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Pa
 }
 
 /// z += M v. `v` points to the row's first channel of the tile.
-template <class T, bool Weighted, int Outputs, int Inputs, Entries E, int Width, bool Part>
+template <class T, bool Weighted, bool Keep, int Outputs, int Inputs, Entries E, int Width, bool Part>
 CLEBSCH_INLINE void add_columns(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, const T* v,
-                                const Vector<T> (&f)[Width], const SumTask<T>& task) {
+                                const Vector<T> (&f)[Width], const SumTask<T>& task, T* kept) {
     if constexpr (Inputs > 0) {
+        const std::int64_t column = E.matrix_outputs > 0 ? E.matrix_outputs * fold_rows : task.column;
 #pragma GCC unroll 8
-        for (int i = 0; i < Inputs; ++i, m += task.column, v += task.channels)
-            add_column<T, Weighted, Outputs, Width, Part>(z, tile, m, v, f, E == all_entries ? E : E >> i * Outputs);
+        for (int i = 0; i < Inputs; ++i, m += column, v += task.channels, kept += Keep ? Width * lanes_of<T> : 0)
+            add_column<T, Weighted, Keep, Outputs, Width, Part>(z, tile, m, v, f, E.of_column(i, Outputs), kept);
     } else {
         for (int i = 0; i < task.inputs; ++i, m += task.column, v += task.channels)
-            add_column<T, Weighted, Outputs, Width, Part>(z, tile, m, v, f, all_entries);
+            add_column<T, Weighted, false, Outputs, Width, Part>(z, tile, m, v, f, all_entries.bits, kept);
     }
 }
 
 /// sums += one row's product. `v` and `w` point to the row's first channel of the tile.
-template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, Entries E, int Width, bool Part>
+template <class T, Weighting W, bool Keep, bool Diagonal, int Outputs, int Inputs, Entries E, int Width, bool Part>
 CLEBSCH_INLINE void add_row(Vector<T> (&sums)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, const T* v, const T* w,
-                            const SumTask<T>& task) {
+                            const SumTask<T>& task, T* kept) {
     Vector<T> f[Width]{};
     const auto get_weight = [&] {
 #pragma GCC unroll 8
@@ -85,7 +91,7 @@ CLEBSCH_INLINE void add_row(Vector<T> (&sums)[Outputs][Width], Tile<T, Width, Pa
             for (int t = 0; t < Width; ++t) sums[k][t] += f[t] * tile.get(v, t);
     } else if constexpr (W == Weighting::after) {
         Vector<T> z[Outputs][Width]{};
-        add_columns<T, false, Outputs, Inputs, E, Width, Part>(z, tile, m, v, f, task);
+        add_columns<T, false, false, Outputs, Inputs, E, Width, Part>(z, tile, m, v, f, task, kept);
         get_weight();
 #pragma GCC unroll 8
         for (int k = 0; k < Outputs; ++k)
@@ -93,12 +99,12 @@ CLEBSCH_INLINE void add_row(Vector<T> (&sums)[Outputs][Width], Tile<T, Width, Pa
             for (int t = 0; t < Width; ++t) sums[k][t] += f[t] * z[k][t];
     } else {
         if constexpr (W == Weighting::before) get_weight();
-        add_columns<T, W == Weighting::before, Outputs, Inputs, E, Width, Part>(sums, tile, m, v, f, task);
+        add_columns<T, W == Weighting::before, Keep, Outputs, Inputs, E, Width, Part>(sums, tile, m, v, f, task, kept);
     }
 }
 
-template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, Entries E, int Width, bool Part>
-CLEBSCH_INLINE void sum_tile(const SumTask<T>& task, Tile<T, Width, Part> tile, std::int64_t c) {
+template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, Entries E, int Width, bool Part, bool Keep = false>
+CLEBSCH_INLINE void sum_tile(const SumTask<T>& task, Tile<T, Width, Part> tile, std::int64_t c, T* kept = nullptr) {
     // Each row asks for as much of the next rows' weights as it uses of its own.
     constexpr int bytes = Width * vector_bytes;
     const bool asks = W != Weighting::none && task.stream != nullptr && task.stream->end - task.stream->at >= task.rows * bytes;
@@ -125,7 +131,9 @@ CLEBSCH_INLINE void sum_tile(const SumTask<T>& task, Tile<T, Width, Part> tile, 
                     for (int b = 0; b < bytes; b += 64) __builtin_prefetch(ahead + b, 0, 2);
                     ahead += step;
                 }
-                add_row<T, W, Diagonal, Outputs, Inputs, E, Width, Part>(sums, tile, m, task.in[r] + task.in_offset + c, w, task);
+                add_row<T, W, Keep, Diagonal, Outputs, Inputs, E, Width, Part>(sums, tile, m, task.in[r] + task.in_offset + c, w, task,
+                                                                               kept);
+                if constexpr (Keep) kept += Inputs * Width * lanes_of<T>;
             }
         }
 #pragma GCC unroll 8
@@ -133,6 +141,52 @@ CLEBSCH_INLINE void sum_tile(const SumTask<T>& task, Tile<T, Width, Part> tile, 
 #pragma GCC unroll 8
             for (int t = 0; t < Width; ++t) tile.put(out + k * task.channels, t, sums[k][t]);
     }
+}
+
+/// Some outputs' sums of a tile with weighted v of all rows, [rows][inputs][channels of the tile].
+template <class T, int Outputs, int Inputs, Entries E, int Width>
+CLEBSCH_INLINE void sum_kept(const SumTask<T>& task, const T* kept, std::int64_t c) {
+    constexpr int channels = Width * lanes_of<T>;
+    constexpr Tile<T, Width> tile;
+    const std::int64_t column = E.matrix_outputs > 0 ? E.matrix_outputs * fold_rows : task.column;
+    for (int r = 0; r < task.rows;) {
+        const int end = task.run_end[r];
+        T* out = task.out[r] + task.out_offset + c;
+        // Those of even and of odd columns, as few chains of additions would not hide their latency.
+        Vector<T> sums[2][Outputs][Width]{};
+        if (task.begins[r] == 0)
+#pragma GCC unroll 8
+            for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+                for (int t = 0; t < Width; ++t) sums[0][k][t] = tile.get(out + k * task.channels, t);
+        while (r < end) {
+            const T* m = task.matrix + (r & (fold_rows - 1)) + (r < fold_rows ? 0 : task.half);
+            const int stop = r < fold_rows && end > fold_rows ? fold_rows : end;
+            for (; r < stop; ++r, ++m, kept += Inputs * channels) {
+#pragma GCC unroll 8
+                for (int i = 0; i < Inputs; ++i)
+                    add_column<T, false, false, Outputs, Width, false>(sums[i % 2], tile, m + i * column, kept + i * channels, {},
+                                                                       E.of_column(i, Outputs), nullptr);
+            }
+        }
+#pragma GCC unroll 8
+        for (int k = 0; k < Outputs; ++k)
+#pragma GCC unroll 8
+            for (int t = 0; t < Width; ++t) tile.put(out + k * task.channels, t, sums[0][k][t] + sums[1][k][t]);
+    }
+}
+
+/// Two chunks of outputs, of which the second one finds v weighted. Full tiles only: returns where they end.
+template <class T, int First, int Second, int Inputs, Entries FirstEntries, Entries SecondEntries, int Width>
+[[gnu::noinline]] std::int64_t sum_tiles_twice(const SumTask<T>& first, const SumTask<T>& second) {
+    constexpr int channels = Width * lanes_of<T>;
+    alignas(64) T kept[sum_rows * Inputs * channels];
+    std::int64_t c = 0;
+    for (; c + channels <= first.channels; c += channels) {
+        sum_tile<T, Weighting::before, false, First, Inputs, FirstEntries, Width, false, true>(first, {}, c, kept);
+        sum_kept<T, Second, Inputs, SecondEntries, Width>(second, kept, c);
+    }
+    return c;
 }
 
 /// Vectors of channels per tile: enough independent sums to hide the latency of a multiply-add, few enough to stay in registers.
@@ -152,16 +206,20 @@ template <class T, Weighting W, bool Diagonal, int Outputs>
     }
 }
 
-template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, Entries E = all_entries>
-void sum_chunk(const SumTask<T>& task) {
-    constexpr int width = tile_width(Outputs);
-    std::int64_t c = sum_tiles<T, W, Diagonal, Outputs, Inputs, E, width>(task, 0);
+/// What full tiles leave.
+template <class T, Weighting W, bool Diagonal, int Outputs>
+void sum_end(const SumTask<T>& task, std::int64_t c) {
     if (c == task.channels) return;
-    if constexpr (width > 2) c = sum_tiles<T, W, Diagonal, Outputs, 0, all_entries, 2>(task, c);
+    if constexpr (tile_width(Outputs) > 2) c = sum_tiles<T, W, Diagonal, Outputs, 0, all_entries, 2>(task, c);
     // One whole vector is 2 to 7 % faster without a mask, which is worth code of its own for weighted sums in the usual dtype only.
     if constexpr (vector_bytes < 32 || (sizeof(T) == 4 && W != Weighting::none))
         c = sum_tiles<T, W, Diagonal, Outputs, 0, all_entries, 1>(task, c);
     if (c < task.channels) sum_rest<T, W, Diagonal, Outputs>(task, c);
+}
+
+template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, Entries E = all_entries>
+void sum_chunk(const SumTask<T>& task) {
+    sum_end<T, W, Diagonal, Outputs>(task, sum_tiles<T, W, Diagonal, Outputs, Inputs, E, tile_width(Outputs)>(task, 0));
 }
 
 /// The numbers of components that irreps to l = 3 have are worth loops of known length where vectors are wide.
@@ -198,23 +256,32 @@ CLEBSCH_INLINE void advance(SumTask<T>& task, int outputs) {
 
 /// Of outputs first .. first + outputs - 1.
 [[maybe_unused]] consteval Entries entries_of(FoldPattern pattern, int first, int outputs) {
-    Entries result = 0;
+    Entries result{0, pattern.outputs};
     for (int i = 0; i < pattern.inputs; ++i)
-        result |= (pattern.entries >> (i * pattern.outputs + first) & ((Entries{1} << outputs) - 1)) << i * outputs;
+        result.bits |= (pattern.entries >> (i * pattern.outputs + first) & ((std::uint64_t{1} << outputs) - 1)) << i * outputs;
     return result;
 }
 
-/// Chunks that skip the zeros of a pattern, where tiles of channels are full.
-template <class T, int P, int First = 0>
+/// All outputs in two chunks.
+template <class T, int First, int Second, int Inputs, Entries FirstEntries, Entries SecondEntries>
+void sum_twice(SumTask<T> task) {
+    SumTask<T> second = task;
+    advance(second, First);
+    const std::int64_t c = sum_tiles_twice<T, First, Second, Inputs, FirstEntries, SecondEntries, 2>(task, second);
+    sum_end<T, Weighting::before, false, First>(task, c);
+    sum_end<T, Weighting::after, false, Second>(second, c);
+}
+
+/// Skips the zeros of a pattern, where tiles of channels are full.
+template <class T, int P>
 void sum_pattern(SumTask<T>& task) {
     constexpr FoldPattern pattern = fold_patterns[P];
-    constexpr int outputs = next_outputs(pattern.outputs - First);
-    constexpr Weighting weighting = outputs > 3 ? Weighting::before : Weighting::after;
-    sum_chunk<T, weighting, false, outputs, pattern.inputs, entries_of(pattern, First, outputs)>(task);
-    if constexpr (First + outputs < pattern.outputs) {
-        advance(task, outputs);
-        sum_pattern<T, P, First + outputs>(task);
-    }
+    constexpr int first = next_outputs(pattern.outputs), second = pattern.outputs - first;
+    static_assert(second <= most_outputs);
+    if constexpr (second > 0)
+        sum_twice<T, first, second, pattern.inputs, entries_of(pattern, 0, first), entries_of(pattern, first, second)>(task);
+    else
+        sum_chunk<T, (first > 3 ? Weighting::before : Weighting::after), false, first, pattern.inputs, entries_of(pattern, 0, first)>(task);
 }
 template <class T, int... P>
 CLEBSCH_INLINE void sum_patterns(SumTask<T>& task, Lanes<P...>) {
@@ -229,6 +296,9 @@ void multiply_any(const Sum<T>& sum) {
     SumTask<T> task{sum, std::int64_t(sum.outputs) * fold_rows};
     if constexpr (worth_patterns(sizeof(T)))
         if (task.pattern >= 0 && task.weight != nullptr) return sum_patterns<T>(task, typename LanesUpTo<fold_pattern_count>::type{});
+    if constexpr (worth_patterns(sizeof(T)) && most_outputs < 7)
+        if (task.outputs == 7 && task.inputs == 1 && !task.diagonal && task.weight != nullptr)
+            return sum_twice<T, 4, 3, 1, all_entries, all_entries>(task);
     for (int left = sum.outputs; left > 0;) {
         const int outputs = next_outputs(left);
         if (outputs == 1) sum_outputs<T, 1>(task);
