@@ -533,7 +533,7 @@ class Scheduler {
         return plan.diagonal ? 1 : plan.outputs * plan.inputs;
     }
 
-    /// Steps that bring the matrices of these multiplications into scratch, all at a time, unless they are there. Those of long steps
+    /// A step that brings the matrices of these multiplications into scratch, all at a time, unless they are there. Those of long steps
     /// stay while there is room; others take the place of those before, which is in the first cache.
     void fold(const std::vector<int>& multiplies) {
         int missing = 0;
@@ -545,14 +545,18 @@ class Scheduler {
             place_of_matrix_.clear();
             folded_ = 0;
         }
+        std::vector<FoldPlaced> folding;
         for (const int m : multiplies) {
             FoldMultiplyPlan& multiply = program_.multiplies[static_cast<std::size_t>(m)];
             const auto [at, is_new] = place_of_matrix_.try_emplace(multiply.matrix, folded_);
             multiply.place = at->second;
             if (!is_new) continue;
-            program_.steps.push_back({FoldStepKind::matrix, multiply.matrix, folded_});
+            folding.push_back({multiply.matrix, folded_});
             folded_ += size_of(multiply.matrix);
         }
+        if (folding.empty()) return;
+        program_.steps.push_back({FoldStepKind::folding, static_cast<int>(program_.foldings.size())});
+        program_.foldings.push_back(std::move(folding));
     }
 
     const Polynomial& polynomial_;

@@ -52,15 +52,21 @@ struct FoldBlendPlan {
     std::vector<FoldBlendTerm> terms;
 };
 
+/// A matrix that is folded, and where to, in numbers per row.
+struct FoldPlaced {
+    int matrix = 0, place = 0;
+};
+
 /// What is computed and in which order; no pointers, no instruction set.
 struct FoldProgram {
     std::vector<FoldNumber> numbers, outputs;
     std::vector<FoldMatrixPlan> matrices;
     std::vector<FoldMultiplyPlan> multiplies;
+    std::vector<std::vector<FoldPlaced>> foldings;
     std::vector<std::vector<int>> sums;  ///< FoldSums, by multiplications
     std::vector<FoldReducePlan> reduces;
     std::vector<FoldBlendPlan> blends;  ///< blend b is operand polynomial.operands.size() + b
-    std::vector<FoldStep> steps;        ///< blends and matrices come before what uses them; a matrix stays until its place is taken
+    std::vector<FoldStep> steps;        ///< blends and foldings come before what uses them; a matrix stays until its place is taken
     std::vector<int> paths;
     int rows = fold_rows;       ///< handled at a time: sum_rows where all is sums, unless rows are too long for it in the compute type
     std::int64_t streamed = 0;  ///< numbers of a row of the operands whose rows follow one another

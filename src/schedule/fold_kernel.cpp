@@ -3,6 +3,7 @@
 #include <bit>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "run/kernels/fold.hpp"
 #include "schedule/fold.hpp"
@@ -32,6 +33,7 @@ class Packed {
         for (std::size_t o = 0; o < polynomial.operands.size(); ++o)
             streamed_[o] = polynomial.operands[o].rows.kind == Addressing::Kind::each;
         for (const FoldMatrixPlan& matrix : program_.matrices) pack(matrix);
+        for (const std::vector<FoldPlaced>& folding : program_.foldings) pack(folding);
         for (const FoldReducePlan& reduce : program_.reduces) pack(reduce);
         for (const FoldMultiplyPlan& multiply : program_.multiplies) pack(multiply);
         for (const std::vector<int>& sums : program_.sums) sums_.push_back({static_cast<int>(sums.size()), sums.data()});
@@ -74,6 +76,8 @@ class Packed {
         v.blend = blends_.data();
         v.blends = static_cast<int>(blends_.size());
         v.matrix = matrices_.data();
+        v.folding = foldings_.data();
+        v.matrix_half = numbers_ * fold_rows;
         v.multiply = multiplies_.data();
         v.reduce = reduces_.data();
         v.sums = sums_.data();
@@ -89,12 +93,7 @@ class Packed {
         v.run_operands = static_cast<int>(run_operands_.size());
         v.run_operand = run_operands_.data();
         // Scratch. One buffer serves the product of a reduction's weights and the turned squares of its result.
-        std::int64_t matrix = 0, product = 0, reduced = 0;
-        for (const FoldStep& step : program_.steps) {
-            if (step.kind != FoldStepKind::matrix) continue;
-            const FoldMatrix& m = matrices_[static_cast<std::size_t>(step.index)];
-            matrix = std::max(matrix, static_cast<std::int64_t>(step.place + m.size) * v.rows);
-        }
+        std::int64_t product = 0, reduced = 0;
         for (const FoldReduce& r : reduces_) {
             const std::int64_t turned = (static_cast<std::int64_t>(r.left_components) * r.right_components + 16) * 16;
             product = std::max({product, r.channels + 16, turned});
@@ -108,7 +107,7 @@ class Packed {
         };
         v.slots_at = place(static_cast<std::int64_t>(1 + program_.numbers.size() + products_.size()) * v.rows);
         v.sums_at = place(static_cast<std::int64_t>(program_.outputs.size()) * fold_rows);
-        v.matrix_at = place(matrix);
+        v.matrix_at = place(numbers_ * v.rows);
         v.product_at = place(product);
         v.reduced_at = place(reduced);
         v.pointers_at = place(static_cast<std::int64_t>(blends_.size() * fold_rows * sizeof(void*) / sizeof(T)));
@@ -235,22 +234,33 @@ class Packed {
         matrix.outputs = plan.outputs;
         matrix.inputs = plan.inputs;
         matrix.diagonal = plan.diagonal;
-        matrix.size = plan.diagonal ? 1 : plan.outputs * plan.inputs;
-        std::vector<Term> terms;
         std::vector<bool> has_term(static_cast<std::size_t>(plan.outputs) * static_cast<std::size_t>(plan.inputs), false);
-        for (const FoldEntry& entry : plan.entries) {
-            if (plan.diagonal && entry.k > 0) continue;
-            const int target = entry.i * plan.outputs + entry.k;
-            terms.push_back({target, slot_of(entry.numbers), 0, entry.value});
-            has_term[static_cast<std::size_t>(target)] = true;
-        }
-        pack_terms(terms, matrix.classes, matrix.first_class, matrix.first_target, matrix.first_term);
-        matrix.first_zero = static_cast<int>(targets_.size());
-        for (std::size_t target = 0; target < has_term.size() && !plan.diagonal; ++target)
-            if (!has_term[target]) targets_.push_back(static_cast<int>(target));
-        matrix.zeros = static_cast<int>(targets_.size()) - matrix.first_zero;
+        for (const FoldEntry& entry : plan.entries) has_term[static_cast<std::size_t>(entry.i * plan.outputs + entry.k)] = true;
         matrix.pattern = pattern_of(matrix, has_term);
         matrices_.push_back(matrix);
+    }
+
+    void pack(const std::vector<FoldPlaced>& placed) {
+        FoldFolding folding;
+        std::vector<Term> terms;
+        std::set<int> zeros;
+        for (const auto& [matrix, place] : placed) {
+            const FoldMatrixPlan& plan = program_.matrices[static_cast<std::size_t>(matrix)];
+            const int size = plan.diagonal ? 1 : plan.outputs * plan.inputs;
+            for (int target = 0; target < size; ++target) zeros.insert(place + target);
+            for (const FoldEntry& entry : plan.entries) {
+                if (plan.diagonal && entry.k > 0) continue;
+                const int target = place + entry.i * plan.outputs + entry.k;
+                terms.push_back({target, slot_of(entry.numbers), 0, entry.value});
+                zeros.erase(target);
+            }
+            numbers_ = std::max<std::int64_t>(numbers_, place + size);
+        }
+        pack_terms(terms, folding.classes, folding.first_class, folding.first_target, folding.first_term);
+        folding.first_zero = static_cast<int>(targets_.size());
+        folding.zeros = static_cast<int>(zeros.size());
+        targets_.insert(targets_.end(), zeros.begin(), zeros.end());
+        foldings_.push_back(folding);
     }
 
     void pack(const FoldReducePlan& plan) {
@@ -295,6 +305,8 @@ class Packed {
     std::vector<FoldBlend> blends_;
     std::int64_t blend_size_ = 0;
     std::vector<FoldMatrix> matrices_;
+    std::vector<FoldFolding> foldings_;
+    std::int64_t numbers_ = 0;  ///< per row, of matrices at a time
     std::vector<FoldReduce> reduces_;
     std::vector<std::vector<FoldSink>> sinks_;
     std::vector<FoldMultiply> multiplies_;

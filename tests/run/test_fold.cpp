@@ -181,6 +181,8 @@ TEST_CASE("sums of the same rows follow one another with all their matrices, and
     const FoldProgram forward = program_of(polynomial);
     REQUIRE(forward.sums.size() == 2);
     CHECK(forward.sums[0].size() + forward.sums[1].size() == polynomial.paths.size());
+    CHECK(forward.foldings.size() == 2);
+    CHECK(forward.foldings[0].size() + forward.foldings[1].size() == forward.matrices.size());
     for (const std::vector<int>& sums : forward.sums)
         for (const int m : sums) {
             const FoldMultiplyPlan& first = forward.multiplies[static_cast<std::size_t>(sums[0])];

@@ -100,55 +100,43 @@ CLEBSCH_INLINE void add_product(RowVector<T>& sum, T coefficient, const T* p) {
 
 /// Targets of `Terms` terms each (0: `terms` of them). Known numbers of terms make straight code: a loop of few rounds costs a wrong guess
 /// each time.
-template <class T, int Terms>
-CLEBSCH_INLINE void fold_class(T* matrix, const int* target, int targets, const T* coefficient, const int* source, int terms,
-                               const T* slots) {
-    const int count = Terms > 0 ? Terms : terms;
-    for (int n = 0; n < targets; ++n, coefficient += count, source += count) {
-        RowVector<T> sum = product(coefficient[0], slots + source[0]);
+template <class T, int Halves, int Terms>
+CLEBSCH_INLINE void fold_class(const Run<T>& run, const int* target, const T* coefficient, const int* source, FoldClass kind) {
+    const int count = Terms > 0 ? Terms : kind.terms;
+    const T* slots[2] = {slots_of(run, 0), slots_of(run, fold_rows)};
+    T* matrix[2] = {run.matrix, run.matrix + run.program.matrix_half};
+    for (int n = 0; n < kind.targets; ++n, coefficient += count, source += count) {
+        RowVector<T> sum[Halves];
+#pragma GCC unroll 2
+        for (int h = 0; h < Halves; ++h) sum[h] = product(coefficient[0], slots[h] + source[0]);
 #pragma GCC unroll 4
-        for (int t = 1; t < count; ++t) add_product(sum, coefficient[t], slots + source[t]);
-        store_rows(matrix + target[n], sum);
+        for (int t = 1; t < count; ++t)
+#pragma GCC unroll 2
+            for (int h = 0; h < Halves; ++h) add_product(sum[h], coefficient[t], slots[h] + source[t]);
+#pragma GCC unroll 2
+        for (int h = 0; h < Halves; ++h) store_rows(matrix[h] + target[n], sum[h]);
     }
 }
 
-template <class T>
-void fold_matrix(const Run<T>& run, const FoldMatrix& matrix, T* at, const T* slots) {
+/// Of fold_rows rows or of twice as many.
+template <class T, int Halves>
+void fold_matrices(const Run<T>& run, const FoldFolding& folding) {
     const FoldView<T>& p = run.program;
-    const int* target = p.targets + matrix.first_zero;
-    for (int n = 0; n < matrix.zeros; ++n) store_rows(at + target[n], RowVector<T>{});
-    target = p.targets + matrix.first_target;
-    const T* coefficient = p.coefficients + matrix.first_term;
-    const int* source = p.sources + matrix.first_term;
-    for (int c = 0; c < matrix.classes; ++c) {
-        const FoldClass& kind = p.classes[matrix.first_class + c];
-        switch (kind.terms) {
-            case 1:
-                fold_class<T, 1>(at, target, kind.targets, coefficient, source, 1, slots);
-                break;
-            case 2:
-                fold_class<T, 2>(at, target, kind.targets, coefficient, source, 2, slots);
-                break;
-            case 3:
-                fold_class<T, 3>(at, target, kind.targets, coefficient, source, 3, slots);
-                break;
-            case 4:
-                fold_class<T, 4>(at, target, kind.targets, coefficient, source, 4, slots);
-                break;
-            default:
-                fold_class<T, 0>(at, target, kind.targets, coefficient, source, kind.terms, slots);
-        }
+    const int* target = p.targets + folding.first_zero;
+    for (int n = 0; n < folding.zeros; ++n)
+        for (int h = 0; h < Halves; ++h) store_rows(run.matrix + h * p.matrix_half + target[n], RowVector<T>{});
+    target = p.targets + folding.first_target;
+    const T* coefficient = p.coefficients + folding.first_term;
+    const int* source = p.sources + folding.first_term;
+    for (int c = 0; c < folding.classes; ++c) {
+        const FoldClass& kind = p.classes[folding.first_class + c];
+        if (kind.terms == 1) fold_class<T, Halves, 1>(run, target, coefficient, source, kind);
+        else if (kind.terms == 2) fold_class<T, Halves, 2>(run, target, coefficient, source, kind);
+        else fold_class<T, Halves, 0>(run, target, coefficient, source, kind);
         target += kind.targets;
         coefficient += kind.terms * kind.targets;
         source += kind.terms * kind.targets;
     }
-}
-
-template <class T>
-void fold_matrix(const Run<T>& run, const FoldStep& step) {
-    const FoldMatrix& matrix = run.program.matrix[step.index];
-    T* at = run.matrix + std::int64_t(step.place) * run.program.rows;
-    for (int first = 0; first < run.rows; first += fold_rows) fold_matrix(run, matrix, at + matrix.size * first, slots_of(run, first));
 }
 
 /// A vector of channels of sum over terms of factor * row, added to `out` where `add` says so.
@@ -207,7 +195,7 @@ void run_multiply(const Run<T>& run, const FoldMultiply& step) {
     task.diagonal = matrix.diagonal;
     task.channels = step.channels;
     task.in = run.in(step.in);
-    task.matrix = run.matrix + std::int64_t(step.place) * run.program.rows;
+    task.matrix = run.matrix + std::int64_t(step.place) * fold_rows;
     for (int first = 0; first < step.sinks; first += most_sinks) {
         task.sinks = step.sinks - first < most_sinks ? step.sinks - first : most_sinks;
         for (int n = 0; n < task.sinks; ++n) {
@@ -252,8 +240,8 @@ void run_sums(const Run<T>& run, const FoldSums& step, Pace& pace) {
               .begins = sink.overwrite ? every_row.begins
                         : sink.begin   ? run.block.begins[sink.out.operand] + run.first
                                        : no_row.begins,
-              .matrix = run.matrix + std::int64_t(from.place) * run.program.rows,
-              .half = std::int64_t(matrix.size) * fold_rows,
+              .matrix = run.matrix + std::int64_t(from.place) * fold_rows,
+              .half = run.program.matrix_half,
               .in_offset = in.offset,
               .weight_offset = 0,
               .out_offset = out.offset,
@@ -402,8 +390,9 @@ void run_any(const FoldView<T>& program, const Block<T>& block) {
                 case FoldStepKind::blend:
                     make_blend(run, program.blend[index], index);
                     break;
-                case FoldStepKind::matrix:
-                    fold_matrix(run, program.step[s]);
+                case FoldStepKind::folding:
+                    if (run.rows > fold_rows) fold_matrices<T, 2>(run, program.folding[index]);
+                    else fold_matrices<T, 1>(run, program.folding[index]);
                     break;
                 case FoldStepKind::multiply:
                     run_multiply(run, program.multiply[index]);

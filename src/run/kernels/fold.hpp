@@ -89,15 +89,18 @@ inline constexpr FoldPattern fold_patterns[] = {
 };
 inline constexpr int fold_pattern_count = sizeof fold_patterns / sizeof fold_patterns[0];
 
-/// A matrix to fold: entry (k, i) is at target i * outputs + k, a number for every row. Targets no class names are zero.
+/// A matrix: entry (k, i) is number i * outputs + k, each one for fold_rows rows.
 struct FoldMatrix {
     int outputs = 0, inputs = 0;
-    bool diagonal = false;  ///< a multiple of the identity: one target
+    bool diagonal = false;  ///< a multiple of the identity: one number
     int pattern = -1;       ///< of fold_patterns, which has all its entries; -1: none, or no code that would skip zeros
+};
+
+/// Matrices that are folded at a time. Their numbers are the targets; those no class names are zero.
+struct FoldFolding {
     int classes = 0;
     int first_class = 0, first_target = 0, first_term = 0;
     int zeros = 0, first_zero = 0;  ///< targets without a term
-    int size = 0;                   ///< numbers per row
 };
 
 struct FoldSink {
@@ -137,11 +140,10 @@ struct FoldReduce {
     int first_class = 0, first_target = 0, first_term = 0;
 };
 
-enum class FoldStepKind : std::uint8_t { blend, matrix, multiply, sums, reduce };
+enum class FoldStepKind : std::uint8_t { blend, folding, multiply, sums, reduce };
 struct FoldStep {
     FoldStepKind kind = FoldStepKind::blend;
     int index = 0;
-    int place = 0;  ///< of a matrix, in numbers per row
 };
 
 /// One number of a channel-free row.
@@ -168,6 +170,7 @@ struct FoldView {
     const FoldBlend* blend = nullptr;
     int blends = 0;
     const FoldMatrix* matrix = nullptr;
+    const FoldFolding* folding = nullptr;
     const FoldMultiply* multiply = nullptr;
     const FoldReduce* reduce = nullptr;
     const FoldSums* sums = nullptr;
@@ -177,6 +180,7 @@ struct FoldView {
 
     const FoldClass* classes = nullptr;
     const int* targets = nullptr;     ///< these three as places of a number in its array, for the first of fold_rows rows
+    std::int64_t matrix_half = 0;     ///< in elements, from the matrices of fold_rows rows to those of the next ones
     const T* coefficients = nullptr;  ///< of terms
     const int* sources = nullptr;     ///< of terms: slot of a matrix term, position in D of a reduce term
     const int* term_slots = nullptr;  ///< of terms: slot of a reduce term

@@ -73,8 +73,8 @@ struct Sum {
     T* const* out;               ///< [rows]
     const int* run_end;          ///< [rows]
     const std::uint8_t* begins;  ///< [rows]: 1 where a sum begins, whatever `out` holds
-    const T* matrix;             ///< [half][inputs][outputs][fold_rows]
-    std::int64_t half;           ///< of the matrix
+    const T* matrix;             ///< [inputs][outputs][fold_rows]
+    std::int64_t half;           ///< to the matrices of the second fold_rows rows
     std::int64_t in_offset, weight_offset, out_offset, channels;
     int rows, inputs, outputs;
     bool diagonal;
