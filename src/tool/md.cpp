@@ -254,8 +254,10 @@ void add_md(CLI::App& app, int& status) {
         ->add_option("--ensemble", arguments->ensemble,
                      "nve: constant energy; langevin: friction and noise; svr: stochastic velocity rescaling")
         ->capture_default_str();
-    command->add_option("--friction", options.friction, "1/fs, of langevin")->capture_default_str();
-    command->add_option("--time-constant", options.time_constant, "fs, of svr")->capture_default_str();
+    CLI::Option* friction = command->add_option("--friction", options.friction, "1/fs, of langevin");
+    friction->capture_default_str();
+    CLI::Option* time_constant = command->add_option("--time-constant", options.time_constant, "fs, of svr");
+    time_constant->capture_default_str();
     command->add_option("--seed", options.seed, "Of first velocities and noise")->check(not_natural)->capture_default_str();
     CLI::Option* restart = command->add_option("--restart", arguments->restart, "File to go on from if it exists, and to write");
     command->add_option("--restart-every", arguments->restart_every, "Steps between writing it")->capture_default_str()->needs(restart);
@@ -273,7 +275,15 @@ void add_md(CLI::App& app, int& status) {
         "Example:\n"
         "  clebsch md examples/data/nequix-mp-1.nqx examples/data/aspirin.xyz --steps 2000 \\\n"
         "    --restart aspirin.restart --trajectory aspirin-md.xyz --plot aspirin.svg");
-    command->callback([arguments, &status] { status = Run(*arguments).run(); });
+    command->callback([arguments, friction, time_constant, &status] {
+        const auto only_of = [&](const CLI::Option* option, const std::string& ensemble) {
+            if (option->count() > 0 && arguments->ensemble != ensemble)
+                fail(option->get_name() + ": expected with --ensemble " + ensemble + " only, got --ensemble " + arguments->ensemble);
+        };
+        only_of(friction, "langevin");
+        only_of(time_constant, "svr");
+        status = Run(*arguments).run();
+    });
 }
 
 }  // namespace clebsch::tool

@@ -186,8 +186,9 @@ void add_relax(CLI::App& app, int& status) {
     command->add_option("--frame", arguments->frame, "Frame of the structure file, from 1 (default: the last)");
     command->add_option("--fmax", arguments->options.force, "eV/A: longest force that is left")->capture_default_str();
     command->add_option("--cell", arguments->cell, "fixed or free")->capture_default_str();
-    command->add_option("--smax", arguments->options.stress, "eV/A^3: largest component of stress that is left in a free cell")
-        ->capture_default_str();
+    CLI::Option* stress =
+        command->add_option("--smax", arguments->options.stress, "eV/A^3: largest component of stress that is left in a free cell");
+    stress->capture_default_str();
     command->add_option("--steps", arguments->steps, "At most so many")->capture_default_str();
     command->add_option("--out", arguments->out, "Write the last structure to this extended XYZ file");
     command->add_option("--trajectory", arguments->trajectory, "Write every step to this extended XYZ file");
@@ -201,7 +202,10 @@ void add_relax(CLI::App& app, int& status) {
         "Exit code 1 if it has not converged within the steps.\n"
         "Example:\n"
         "  clebsch relax examples/data/nequix-mp-1.nqx examples/data/aspirin.xyz --fmax 0.02 --out relaxed.xyz");
-    command->callback([arguments, &status] { status = Run(*arguments).run(); });
+    command->callback([arguments, stress, &status] {
+        if (stress->count() > 0 && arguments->cell != "free") fail("--smax: expected with --cell free only, got --cell " + arguments->cell);
+        status = Run(*arguments).run();
+    });
 }
 
 }  // namespace clebsch::tool

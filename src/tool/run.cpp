@@ -235,11 +235,11 @@ void add_run(CLI::App& app, int& status) {
     command->add_option("model", arguments->model, "Checkpoint: a Nequix .nqx file")->required();
     command->add_option("structure", arguments->structure, "Extended XYZ file; every frame is computed")->required();
     command->add_option("--out", arguments->out, "Extended XYZ file to write: the frames with energy, forces and stress");
-    command->add_flag(
+    CLI::Option* check = command->add_flag(
         "--check", arguments->check,
         "Also: finite differences, rotation, permutation, translation (float64), float32 beside float64; exit code 1 if one fails");
     command->add_flag("--profile", arguments->profile, "With --device cuda: what every step of the last frame takes");
-    command->add_option("--seed", arguments->seed, "Of the directions and permutations of --check")->capture_default_str();
+    command->add_option("--seed", arguments->seed, "Of the directions and permutations of --check")->capture_default_str()->needs(check);
     add_machine_options(*command, arguments->machine, true, /*peaks=*/false);
     add_model_options(*command, arguments->model_options);
     add_device_option(*command, arguments->machine);

@@ -181,9 +181,11 @@ TEST_CASE("md: bad options, files and restarts of other runs are named") {
     for (const std::string number : {"1e+300", "1e-300", "0"})
         check_error(start + Words{"--timestep", number}, {"--timestep: expected 1e-06 to 1000 fs, got " + number});
     check_error(start + Words{"--temperature", "1e300"}, {"--temperature: expected 0 to 1e+06 K, got 1e+300"});
-    check_error(start + Words{"--friction", "1e-300"}, {"--friction: expected 1e-09 to 1e+06 per fs, got 1e-300"});
+    check_error(start + Words{"--ensemble", "langevin", "--friction", "1e-300"},
+                {"--friction: expected 1e-09 to 1e+06 per fs, got 1e-300"});
     check_error(start + Words{"--ensemble", "langevin", "--friction", "300"}, {"--friction: expected at most 100 per time step"});
-    check_error(start + Words{"--time-constant", "1e300"}, {"--time-constant: expected 1e-06 to 1e+12 fs, got 1e+300"});
+    check_error(start + Words{"--ensemble", "svr", "--time-constant", "1e300"},
+                {"--time-constant: expected 1e-06 to 1e+12 fs, got 1e+300"});
     check_error(start + Words{"--skin", "1e300"}, {"--skin: expected 0 to 20 Angstrom, got 1e+300"});
     check_error(start + Words{"--every", "2"}, {"--every requires --trajectory"});
     check_error(start + Words{"--restart-every", "2"}, {"--restart-every requires --restart"});
@@ -193,8 +195,11 @@ TEST_CASE("md: bad options, files and restarts of other runs are named") {
     check_error(start + Words{"--copy-megabytes", "8"}, {"--copy-megabytes"});
     check_error(start + Words{"--timestep", "nan"}, {"--timestep", "nan"});
     check_error(start + Words{"--temperature", "-3"}, {"--temperature", "-3"});
-    check_error(start + Words{"--friction", "0"}, {"--friction", "0"});
-    check_error(start + Words{"--time-constant", "0"}, {"--time-constant", "0"});
+    check_error(start + Words{"--ensemble", "langevin", "--friction", "0"}, {"--friction", "0"});
+    check_error(start + Words{"--ensemble", "svr", "--time-constant", "0"}, {"--time-constant", "0"});
+    check_error(start + Words{"--friction", "0.01"}, {"--friction: expected with --ensemble langevin only, got --ensemble nve"});
+    check_error(start + Words{"--ensemble", "langevin", "--time-constant", "10"},
+                {"--time-constant: expected with --ensemble svr only, got --ensemble langevin"});
     check_error(start + Words{"--skin", "-1"}, {"--skin", "-1"});
     check_error(start + Words{"--steps", "-1"}, {"--steps", "-1"});
     check_error(start + Words{"--steps", "few"}, {"--steps", "few"});
@@ -320,9 +325,10 @@ TEST_CASE("relax: aspirin goes downhill; not enough steps is exit code 1; what i
     check_error({"relax", model, aspirin, "--cell", "free"}, {"--cell", "periodic", aspirin});
     check_error({"relax", model, aspirin, "--cell", "soft"}, {"--cell", "soft"});
     check_error({"relax", model, aspirin, "--fmax", "0"}, {"--fmax", "0"});
-    check_error({"relax", model, aspirin, "--smax", "-1"}, {"--smax", "-1"});
+    check_error({"relax", model, aspirin, "--cell", "free", "--smax", "-1"}, {"--smax", "-1"});
+    check_error({"relax", model, aspirin, "--smax", "1e-3"}, {"--smax: expected with --cell free only, got --cell fixed"});
     for (const char* option : {"--fmax", "--smax"})
-        check_error({"relax", model, aspirin, option, "1e-300"}, {option, "expected 1e-12 to 1e+06 eV/A", "got 1e-300"});
+        check_error({"relax", model, aspirin, "--cell", "free", option, "1e-300"}, {option, "expected 1e-12 to 1e+06 eV/A", "got 1e-300"});
     check_error({"relax", model, aspirin, "--skin", "21"}, {"--skin: expected 0 to 20 Angstrom, got 21"});
     check_error({"relax", model, aspirin, "--steps", "-1"}, {"--steps: expected 0 to 9007199254740992 steps, got -1"});
     check_error({"relax", model, aspirin, "--copy-megabytes", "8"}, {"--copy-megabytes"});
