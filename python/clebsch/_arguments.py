@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container
 from typing import Any
 
@@ -16,7 +17,27 @@ def array_of(name: str, value: Any) -> np.ndarray:
         raise ClebschError(
             f"{name}: expected an array without a mask, got a masked array (fill it, or leave rows out by -1 in an index)"
         )
-    return np.asarray(value)
+    try:
+        return np.asarray(value)
+    except ValueError as error:  # rows of different lengths
+        raise ClebschError(f"{name}: expected an array, got a {type(value).__name__}: {error}") from None
+
+
+def real_number(name: str, value: Any) -> float:
+    """The number as a float; text is no number."""
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        raise ClebschError(f"{name}: expected a number, got {value!r}")
+    return float(value)
+
+
+def path_bytes(name: str, value: Any) -> bytes:
+    """The path of a file as the system takes it."""
+    if not isinstance(value, (str, bytes, os.PathLike)):
+        raise ClebschError(f"{name}: expected a path, got {value!r}")
+    encoded = os.fsencode(value)
+    if b"\0" in encoded:
+        raise ClebschError(f"{name}: contains a zero character at position {encoded.index(0)}")
+    return encoded
 
 
 def dtype_name(name: str, value: Any, choices: Container[str], text: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ._arguments import real_number
 from ._library import call_handle, find_vesin, library
 from ._structures import structures_of
 
@@ -46,7 +47,7 @@ def neighbor_graph(
     """
     find_vesin()
     batch = structures_of(positions, cell, periodic, structure)
-    options = batch.options(float(cutoff))
+    options = batch.options(real_number("cutoff", cutoff))
     handle = call_handle("clebsch_graph_build", byref(options))
     try:
         edges = library.clebsch_graph_edge_count(handle)

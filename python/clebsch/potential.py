@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _library as lib
-from ._arguments import array_of, dtype_name
+from ._arguments import array_of, dtype_name, path_bytes, real_number
 from ._library import ClebschError, call, call_handle, call_text, encode, find_vesin, library
 from ._structures import structures_of
 
@@ -56,7 +56,8 @@ class Potential:
         self._handle: int | None = None
         kinds = {"float32": 0, "float64": 1}
         name = dtype_name("dtype", dtype, kinds, "float32 or float64")
-        if table_tolerance is not None and not 0 < table_tolerance < 1:
+        skin = real_number("skin", skin)
+        if table_tolerance is not None and not 0 < real_number("table_tolerance", table_tolerance) < 1:
             raise ClebschError(f"table_tolerance: expected a number between 0 and 1, got {table_tolerance}")
         options = lib.PotentialOptions(
             size=sizeof(lib.PotentialOptions),
@@ -67,13 +68,10 @@ class Potential:
             device=encode(device, "device"),
             deterministic=int(deterministic),
         )
-        name_of_file = os.fsencode(path)
-        if b"\0" in name_of_file:
-            raise ClebschError(f"path: contains a zero character at position {name_of_file.index(0)}")
-        self._handle = call_handle("clebsch_potential_load", name_of_file, byref(options))
+        self._handle = call_handle("clebsch_potential_load", path_bytes("path", path), byref(options))
         self.path = os.fspath(path)
         self.dtype = name
-        self.skin = float(skin)
+        self.skin = skin
         self.table_tolerance = table_tolerance
         self.device = device
         self.deterministic = deterministic

@@ -54,6 +54,8 @@ def test_one_atom_and_no_atoms() -> None:
     [
         {"positions": np.zeros((2, 2)), "cutoff": 1.0},
         {"positions": np.zeros((2, 3)), "cutoff": -1.0},
+        {"positions": np.zeros((2, 3)), "cutoff": "3"},
+        {"positions": np.zeros((2, 3)), "cutoff": None},
         {"positions": np.array([[np.nan, 0, 0]]), "cutoff": 1.0},
         {"positions": np.zeros((1, 3)), "cutoff": 1.0, "cell": np.zeros((3, 3))},
         {"positions": np.zeros((1, 3)), "cutoff": 1.0, "cell": np.eye(2)},
@@ -69,7 +71,7 @@ def test_one_atom_and_no_atoms() -> None:
     ],
 )
 def test_bad_structures_are_refused(arguments: dict) -> None:
-    with pytest.raises(ValueError, match="^(positions|cell|neighbour list|structure|periodic)"):
+    with pytest.raises(ValueError, match="^(positions|cutoff|cell|neighbour list|structure|periodic)"):
         clebsch.neighbor_graph(**arguments)
 
 

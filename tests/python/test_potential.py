@@ -110,6 +110,12 @@ def test_errors_name_what_is_wrong(potential: clebsch.Potential) -> None:
         potential(numbers, np.where(np.arange(63).reshape(21, 3) == 7, np.nan, positions))
     with pytest.raises(FileNotFoundError):
         clebsch.Potential("missing.nqx")
+    with pytest.raises(clebsch.ClebschError, match="^positions: expected an array, got a list: "):
+        potential(numbers, [[0.0, 0.0], [1.0, 2.0, 3.0]])
+    with pytest.raises(clebsch.ClebschError, match="^path: expected a path, got 3"):
+        clebsch.Potential(3)
+    with pytest.raises(clebsch.ClebschError, match="^skin: expected a number, got None"):
+        clebsch.Potential(CHECKPOINT, skin=None)
     with pytest.raises(clebsch.ClebschError, match="zero character"):
         clebsch.Potential(f"{CHECKPOINT}\0")
     with pytest.raises(clebsch.ClebschError, match="dtype"):
