@@ -242,6 +242,7 @@ void run_sums(const Run<T>& run, const FoldSums& step, Pace& pace) {
                                        : no_row.begins,
               .matrix = run.matrix + std::int64_t(from.place) * fold_rows,
               .half = run.program.matrix_half,
+              .column = std::int64_t(matrix.outputs) * fold_rows,
               .in_offset = in.offset,
               .weight_offset = 0,
               .out_offset = out.offset,

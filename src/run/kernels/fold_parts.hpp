@@ -65,7 +65,7 @@ struct Multiply {
 void multiply(const Multiply<float>& task);
 void multiply(const Multiply<double>& task);
 
-/// A multiplication whose one plain sink, with at most one weight and a scale of 1, takes z.
+/// A multiplication whose one plain sink, with at most one weight and a scale of 1, takes z. Running it changes what it says.
 template <class T>
 struct Sum {
     const T* const* in;          ///< [rows]
@@ -75,14 +75,15 @@ struct Sum {
     const std::uint8_t* begins;  ///< [rows]: 1 where a sum begins, whatever `out` holds
     const T* matrix;             ///< [inputs][outputs][fold_rows]
     std::int64_t half;           ///< to the matrices of the second fold_rows rows
+    std::int64_t column;         ///< of the matrix, in elements
     std::int64_t in_offset, weight_offset, out_offset, channels;
     int rows, inputs, outputs;
     bool diagonal;
     int pattern;     ///< of fold_patterns, -1: none
     Stream* stream;  ///< of the weights; null: nothing to ask for
 };
-void multiply_sum(const Sum<float>& sum);
-void multiply_sum(const Sum<double>& sum);
+void multiply_sum(Sum<float>& sum);
+void multiply_sum(Sum<double>& sum);
 
 /// Components of z that one pass computes, of `left`: few enough for registers, in sizes that irreps to l = 4 need.
 inline constexpr int most_outputs = vector_registers == 32 ? 7 : 5;

@@ -9,12 +9,6 @@ namespace {
 /// Where the weight of a row enters: nowhere, in v, or in z.
 enum class Weighting { none, before, after };
 
-/// Some outputs of a sum.
-template <class T>
-struct SumTask : Sum<T> {
-    std::int64_t column;  ///< of the matrix
-};
-
 /// The same vector. Compilers load one again for every use that may lie in memory; loads are what short products have most of.
 template <class V>
 CLEBSCH_INLINE V in_register(V v) {
@@ -57,7 +51,7 @@ CLEBSCH_INLINE void add_column(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Pa
 /// z += M v. `v` points to the row's first channel of the tile.
 template <class T, bool Weighted, bool Keep, int Outputs, int Inputs, Entries E, int Width, bool Part>
 CLEBSCH_INLINE void add_columns(Vector<T> (&z)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, const T* v,
-                                const Vector<T> (&f)[Width], const SumTask<T>& task, T* kept) {
+                                const Vector<T> (&f)[Width], const Sum<T>& task, T* kept) {
     if constexpr (Inputs > 0) {
         const std::int64_t column = E.matrix_outputs > 0 ? E.matrix_outputs * fold_rows : task.column;
 #pragma GCC unroll 8
@@ -72,7 +66,7 @@ CLEBSCH_INLINE void add_columns(Vector<T> (&z)[Outputs][Width], Tile<T, Width, P
 /// sums += one row's product. `v` and `w` point to the row's first channel of the tile.
 template <class T, Weighting W, bool Keep, bool Diagonal, int Outputs, int Inputs, Entries E, int Width, bool Part>
 CLEBSCH_INLINE void add_row(Vector<T> (&sums)[Outputs][Width], Tile<T, Width, Part> tile, const T* m, const T* v, const T* w,
-                            const SumTask<T>& task, T* kept) {
+                            const Sum<T>& task, T* kept) {
     Vector<T> f[Width]{};
     const auto get_weight = [&] {
 #pragma GCC unroll 8
@@ -104,8 +98,8 @@ CLEBSCH_INLINE void add_row(Vector<T> (&sums)[Outputs][Width], Tile<T, Width, Pa
 }
 
 template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, Entries E, int Width, bool Part, bool Keep = false>
-CLEBSCH_INLINE void sum_tile(const SumTask<T>& task, Tile<T, Width, Part> tile, std::int64_t c, T* kept = nullptr) {
-    // Each row asks for as much of the next rows' weights as it uses of its own.
+CLEBSCH_INLINE void sum_tile(const Sum<T>& task, Tile<T, Width, Part> tile, std::int64_t c, T* kept = nullptr) {
+    // Each row asks for as much of the next rows' weights as it uses of its own, and for its own of the next tile into the first cache.
     constexpr int bytes = Width * vector_bytes;
     const bool asks = W != Weighting::none && task.stream != nullptr && task.stream->end - task.stream->at >= task.rows * bytes;
     const char* ahead = asks ? task.stream->at : reinterpret_cast<const char*>(task.matrix);
@@ -128,7 +122,10 @@ CLEBSCH_INLINE void sum_tile(const SumTask<T>& task, Tile<T, Width, Part> tile, 
                 if constexpr (W != Weighting::none) {
                     w = task.weight[r] + task.weight_offset + c;
 #pragma GCC unroll 8
-                    for (int b = 0; b < bytes; b += 64) __builtin_prefetch(ahead + b, 0, 2);
+                    for (int b = 0; b < bytes; b += 64) {
+                        __builtin_prefetch(ahead + b, 0, 2);
+                        if constexpr (bytes >= 64) __builtin_prefetch(reinterpret_cast<const char*>(w) + bytes + b, 0, 3);
+                    }
                     ahead += step;
                 }
                 add_row<T, W, Keep, Diagonal, Outputs, Inputs, E, Width, Part>(sums, tile, m, task.in[r] + task.in_offset + c, w, task,
@@ -145,7 +142,7 @@ CLEBSCH_INLINE void sum_tile(const SumTask<T>& task, Tile<T, Width, Part> tile, 
 
 /// Some outputs' sums of a tile with weighted v of all rows, [rows][inputs][channels of the tile].
 template <class T, int Outputs, int Inputs, Entries E, int Width>
-CLEBSCH_INLINE void sum_kept(const SumTask<T>& task, const T* kept, std::int64_t c) {
+CLEBSCH_INLINE void sum_kept(const Sum<T>& task, const T* kept, std::int64_t c) {
     constexpr int channels = Width * lanes_of<T>;
     constexpr Tile<T, Width> tile;
     const std::int64_t column = E.matrix_outputs > 0 ? E.matrix_outputs * fold_rows : task.column;
@@ -178,7 +175,7 @@ CLEBSCH_INLINE void sum_kept(const SumTask<T>& task, const T* kept, std::int64_t
 
 /// Two chunks of outputs, of which the second one finds v weighted. Full tiles only: returns where they end.
 template <class T, int First, int Second, int Inputs, Entries FirstEntries, Entries SecondEntries, int Width>
-[[gnu::noinline]] std::int64_t sum_tiles_twice(const SumTask<T>& first, const SumTask<T>& second) {
+[[gnu::noinline]] std::int64_t sum_tiles_twice(const Sum<T>& first, const Sum<T>& second) {
     constexpr int channels = Width * lanes_of<T>;
     alignas(64) T kept[sum_rows * Inputs * channels];
     std::int64_t c = 0;
@@ -193,13 +190,13 @@ template <class T, int First, int Second, int Inputs, Entries FirstEntries, Entr
 constexpr int tile_width(int outputs) { return outputs == 1 ? 4 : 2; }
 
 template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, Entries E, int Width>
-[[gnu::noinline]] std::int64_t sum_tiles(const SumTask<T>& task, std::int64_t c) {
+[[gnu::noinline]] std::int64_t sum_tiles(const Sum<T>& task, std::int64_t c) {
     constexpr int channels = Width * lanes_of<T>;
     for (; c + channels <= task.channels; c += channels) sum_tile<T, W, Diagonal, Outputs, Inputs, E, Width, false>(task, {}, c);
     return c;
 }
 template <class T, Weighting W, bool Diagonal, int Outputs>
-[[gnu::noinline]] void sum_rest(const SumTask<T>& task, std::int64_t c) {
+[[gnu::noinline]] void sum_rest(const Sum<T>& task, std::int64_t c) {
     for (; c < task.channels; c += lanes_of<T>) {
         const std::int64_t left = task.channels - c;
         sum_tile<T, W, Diagonal, Outputs, 0, all_entries, 1, true>(task, {left < lanes_of<T> ? int(left) : lanes_of<T>}, c);
@@ -208,7 +205,7 @@ template <class T, Weighting W, bool Diagonal, int Outputs>
 
 /// What full tiles leave.
 template <class T, Weighting W, bool Diagonal, int Outputs>
-void sum_end(const SumTask<T>& task, std::int64_t c) {
+void sum_end(const Sum<T>& task, std::int64_t c) {
     if (c == task.channels) return;
     if constexpr (tile_width(Outputs) > 2) c = sum_tiles<T, W, Diagonal, Outputs, 0, all_entries, 2>(task, c);
     // One whole vector is 2 to 7 % faster without a mask, which is worth code of its own for weighted sums in the usual dtype only.
@@ -218,13 +215,13 @@ void sum_end(const SumTask<T>& task, std::int64_t c) {
 }
 
 template <class T, Weighting W, bool Diagonal, int Outputs, int Inputs, Entries E = all_entries>
-void sum_chunk(const SumTask<T>& task) {
+void sum_chunk(const Sum<T>& task) {
     sum_end<T, W, Diagonal, Outputs>(task, sum_tiles<T, W, Diagonal, Outputs, Inputs, E, tile_width(Outputs)>(task, 0));
 }
 
 /// The numbers of components that irreps to l = 3 have are worth loops of known length where vectors are wide.
 template <class T, Weighting W, int Outputs>
-void sum_inputs(const SumTask<T>& task) {
+void sum_inputs(const Sum<T>& task) {
     if constexpr (vector_bytes < 32) sum_chunk<T, W, false, Outputs, 0>(task);
     else if (task.inputs == 1) sum_chunk<T, W, false, Outputs, Outputs == 3 ? 0 : 1>(task);
     else if (task.inputs == 3) sum_chunk<T, W, false, Outputs, 3>(task);
@@ -236,7 +233,7 @@ void sum_inputs(const SumTask<T>& task) {
 /// The weight enters where that costs less; where it makes no difference in z, which keeps the chain of additions to a sum short, if z and
 /// the sums fit into registers together.
 template <class T, int Outputs>
-void sum_outputs(const SumTask<T>& task) {
+void sum_outputs(const Sum<T>& task) {
     if (task.diagonal && task.weight != nullptr) sum_chunk<T, Weighting::before, true, Outputs, 0>(task);
     else if (task.diagonal) sum_chunk<T, Weighting::none, true, Outputs, 0>(task);
     else if (task.weight == nullptr) sum_chunk<T, Weighting::none, false, Outputs, 0>(task);
@@ -247,7 +244,7 @@ void sum_outputs(const SumTask<T>& task) {
 
 /// From the chunk of outputs just done to the next one.
 template <class T>
-CLEBSCH_INLINE void advance(SumTask<T>& task, int outputs) {
+CLEBSCH_INLINE void advance(Sum<T>& task, int outputs) {
     task.stream = nullptr;  // the next rows' weights are asked for once
     task.out_offset += outputs * task.channels;
     if (task.diagonal) task.in_offset += outputs * task.channels;
@@ -264,8 +261,8 @@ CLEBSCH_INLINE void advance(SumTask<T>& task, int outputs) {
 
 /// All outputs in two chunks.
 template <class T, int First, int Second, int Inputs, Entries FirstEntries, Entries SecondEntries>
-void sum_twice(SumTask<T> task) {
-    SumTask<T> second = task;
+void sum_twice(const Sum<T>& task) {
+    Sum<T> second = task;
     advance(second, First);
     const std::int64_t c = sum_tiles_twice<T, First, Second, Inputs, FirstEntries, SecondEntries, 2>(task, second);
     sum_end<T, Weighting::before, false, First>(task, c);
@@ -274,7 +271,7 @@ void sum_twice(SumTask<T> task) {
 
 /// Skips the zeros of a pattern, where tiles of channels are full.
 template <class T, int P>
-void sum_pattern(SumTask<T>& task) {
+void sum_pattern(Sum<T>& task) {
     constexpr FoldPattern pattern = fold_patterns[P];
     constexpr int first = next_outputs(pattern.outputs), second = pattern.outputs - first;
     static_assert(second <= most_outputs);
@@ -284,22 +281,21 @@ void sum_pattern(SumTask<T>& task) {
         sum_chunk<T, (first > 3 ? Weighting::before : Weighting::after), false, first, pattern.inputs, entries_of(pattern, 0, first)>(task);
 }
 template <class T, int... P>
-CLEBSCH_INLINE void sum_patterns(SumTask<T>& task, Lanes<P...>) {
-    static constexpr void (*of_pattern[])(SumTask<T>&) = {sum_pattern<T, P>...};
+CLEBSCH_INLINE void sum_patterns(Sum<T>& task, Lanes<P...>) {
+    static constexpr void (*of_pattern[])(Sum<T>&) = {sum_pattern<T, P>...};
     of_pattern[task.pattern](task);
 }
 /// It is worth the size of its code where vectors are wide, and in the usual dtype.
 constexpr bool worth_patterns(int element_size) { return vector_bytes >= 32 && element_size == 4; }
 
 template <class T>
-void multiply_any(const Sum<T>& sum) {
-    SumTask<T> task{sum, std::int64_t(sum.outputs) * fold_rows};
+void multiply_any(Sum<T>& task) {
     if constexpr (worth_patterns(sizeof(T)))
         if (task.pattern >= 0 && task.weight != nullptr) return sum_patterns<T>(task, typename LanesUpTo<fold_pattern_count>::type{});
     if constexpr (worth_patterns(sizeof(T)) && most_outputs < 7)
         if (task.outputs == 7 && task.inputs == 1 && !task.diagonal && task.weight != nullptr)
             return sum_twice<T, 4, 3, 1, all_entries, all_entries>(task);
-    for (int left = sum.outputs; left > 0;) {
+    for (int left = task.outputs; left > 0;) {
         const int outputs = next_outputs(left);
         if (outputs == 1) sum_outputs<T, 1>(task);
         else if (outputs == 3) sum_outputs<T, 3>(task);
@@ -314,7 +310,7 @@ void multiply_any(const Sum<T>& sum) {
 }  // namespace
 
 bool skips_zeros(int element_size) { return worth_patterns(element_size); }
-void multiply_sum(const Sum<float>& sum) { multiply_any(sum); }
-void multiply_sum(const Sum<double>& sum) { multiply_any(sum); }
+void multiply_sum(Sum<float>& sum) { multiply_any(sum); }
+void multiply_sum(Sum<double>& sum) { multiply_any(sum); }
 
 }  // namespace clebsch::CLEBSCH_ISA
