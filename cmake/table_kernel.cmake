@@ -1,4 +1,4 @@
-# The GPU kernel that reads its coefficients at run time (src/emit/skeletons/table.cuh) as machine code for the architectures that the nvcc
+# The GPU kernel that reads its coefficients at run time (src/emit/skeletons/table.cuh), and the one that looks at sorted indices, as machine code for the architectures that the nvcc
 # at hand knows, in table_image.cpp; without nvcc, or with CLEBSCH_TABLE_KERNEL=OFF, an empty image. Needs no GPU.
 option(CLEBSCH_TABLE_KERNEL "Compile the GPU kernel for machines without NVRTC where nvcc is found" ON)
 find_program(CLEBSCH_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin DOC "CUDA's compiler")
@@ -10,6 +10,9 @@ else()
   set(skeletons ${CMAKE_CURRENT_SOURCE_DIR}/emit/skeletons)
   file(READ ${skeletons}/device.cuh device)
   file(READ ${skeletons}/table.cuh table)
+  file(READ ${skeletons}/ascending.cuh ascending)
+  string(APPEND table "\n${ascending}\nextern \"C\" __global__ void __launch_bounds__(1024) "
+                      "clebsch_ascending(const __grid_constant__ AscendingArguments a) { ascending_or_nan(a); }\n")
   file(MAKE_DIRECTORY ${folder})
   set(flags -std=c++17 -O3 -fatbin -Xfatbin=-compress-all)
   execute_process(COMMAND ${CLEBSCH_NVCC} --version OUTPUT_VARIABLE version ERROR_QUIET)

@@ -68,6 +68,7 @@ std::unique_ptr<Prepared> prepare(const Request& request) {
     options.dtype = request.dtype;
     options.device = device.c_str();
     options.deterministic = request.deterministic && request.device != host ? 1 : 0;
+    options.nan_if_unsorted = request.device != host ? 1 : 0;  // no error can come from there
     check(clebsch_plan_prepare(handle, &options, &result->plan));
     return result;
 }

@@ -159,9 +159,13 @@ typedef struct clebsch_plan_options {
     /// On a GPU: 1: every sum has one order, so that two launches give the same bits; sums through indices that are not sorted then take a
     /// pass of their own (docs/gpu.md has what that costs). 0: such sums differ in their last bits. The processor's always have one order.
     int deterministic;
+    /// On a GPU, where nothing waits for kernels to tell: 1: a launch that meets a sorted index whose values decrease (values that are no
+    /// row aside) leaves NaN in all numbers of its outputs, by one more kernel. 0: clebsch_plan_index_error alone tells. The processor
+    /// refuses such a launch.
+    int nan_if_unsorted;
 } clebsch_plan_options;
 #define CLEBSCH_PLAN_OPTIONS_DEFAULTS \
-    { sizeof(clebsch_plan_options), CLEBSCH_FLOAT32, NULL, 0, NULL, NULL, NULL, 0 }
+    { sizeof(clebsch_plan_options), CLEBSCH_FLOAT32, NULL, 0, NULL, NULL, NULL, 0, 0 }
 
 /// `options` may be NULL: the defaults.
 CLEBSCH_API clebsch_status clebsch_plan_prepare(const clebsch_operation* operation, const clebsch_plan_options* options,

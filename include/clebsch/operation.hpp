@@ -299,6 +299,7 @@ struct PlanOptions {
     std::string kernel = {};                           ///< "", or a kernel family to force, for tests
     std::string device = {};                           ///< "": the processor; "cuda", "cuda:1": a GPU, run by launch()
     bool deterministic = false;                        ///< on a GPU: every sum has one order (clebsch_plan_options)
+    bool nan_if_unsorted = false;                      ///< on a GPU: likewise
 };
 
 struct RunOptions {
@@ -325,11 +326,12 @@ class Plan {
         if (!options.kernel.empty()) given.kernel = detail::pass(options.kernel);
         if (!options.device.empty()) given.device = detail::pass(options.device);
         given.deterministic = options.deterministic ? 1 : 0;
+        given.nan_if_unsorted = options.nan_if_unsorted ? 1 : 0;
         handle_ = detail::created(clebsch_plan_destroy,
                                   [&](clebsch_plan** handle) { return clebsch_plan_prepare(operation.handle(), &given, handle); });
     }
     explicit Plan(const Operation& operation, clebsch_dtype dtype = CLEBSCH_FLOAT32)
-        : Plan(operation, PlanOptions{dtype, {}, {}, {}, {}, false}) {}
+        : Plan(operation, PlanOptions{dtype, {}, {}, {}, {}, false, false}) {}
 
     /// Which kernels take which paths and why; work and limit of one row of every space for the given peaks (0: not known).
     std::string explain(double copy_gigabytes_per_second = 0, double fma_gigaflops = 0) const {

@@ -47,6 +47,7 @@ class PlanOptions(Structure):
         ("kernel", c_char_p),
         ("device", c_char_p),
         ("deterministic", c_int),
+        ("nan_if_unsorted", c_int),
     ]
 
 

@@ -12,6 +12,7 @@
 #include "api/operation.hpp"
 #include "base/number.hpp"
 #include "describe/reference.hpp"
+#include "run/gpu/ascending.hpp"
 #include "run/gpu/plan.hpp"
 #include "run/gpu/program_plan.hpp"
 #include "run/plan.hpp"
@@ -23,6 +24,7 @@ struct clebsch_plan {
     std::variant<clebsch::PolynomialPlan, clebsch::ProgramPlan, clebsch::gpu::PolynomialPlan, clebsch::gpu::ProgramPlan> value;
     std::vector<clebsch::api::OperandFacts> operands;
     std::vector<clebsch::api::IndexFacts> indices;
+    std::optional<clebsch::gpu::AscendingCheck> ascending;  ///< of sorted indices, after every launch
 };
 
 namespace {
@@ -93,6 +95,22 @@ decltype(clebsch_plan::value) planned(const clebsch_operation& operation, const 
     options.device = *number;
     options.deterministic = given.deterministic != 0;
     return gpu::ProgramPlan(program, options);
+}
+
+/// What looks at sorted indices after launches, where that was asked for.
+std::optional<gpu::AscendingCheck> ascending_check(const clebsch_operation& operation, const clebsch_plan_options& given) {
+    if (given.nan_if_unsorted != 0 && given.nan_if_unsorted != 1)
+        fail("nan_if_unsorted: expected 0 or 1, got " + std::to_string(given.nan_if_unsorted));
+    const std::optional<int> number = gpu_of(given, true);
+    if (given.nan_if_unsorted == 0 || !number) return std::nullopt;
+    std::vector<gpu::AscendingCheck::Sorted> sorted;
+    for (std::size_t i = 0; i < operation.indices.size(); ++i)
+        if (operation.indices[i].sorted) sorted.push_back({.index = i, .space = static_cast<std::size_t>(operation.indices[i].to)});
+    if (sorted.empty()) return std::nullopt;
+    std::vector<gpu::AscendingCheck::Output> outputs;
+    for (std::size_t o = 0; o < operation.operands.size(); ++o)
+        if (operation.operands[o].is_output) outputs.push_back({.operand = o, .row_size = operation.operands[o].row_size});
+    return gpu::AscendingCheck(gpu::Device::get(*number), std::move(outputs), std::move(sorted));
 }
 
 template <class Plan>
@@ -241,7 +259,9 @@ clebsch_status clebsch_plan_prepare(const clebsch_operation* operation, const cl
         const clebsch_plan_options defaults = CLEBSCH_PLAN_OPTIONS_DEFAULTS;
         const clebsch_plan_options& given = options == nullptr ? defaults : *options;
         api::require_size(given.size, sizeof(clebsch_plan_options), "clebsch_plan_options");
-        *plan = std::make_unique<clebsch_plan>(clebsch_plan{planned(*operation, given), operation->operands, operation->indices}).release();
+        *plan = std::make_unique<clebsch_plan>(
+                    clebsch_plan{planned(*operation, given), operation->operands, operation->indices, ascending_check(*operation, given)})
+                    .release();
     });
 }
 
@@ -299,6 +319,7 @@ clebsch_status launch(const clebsch_plan* plan, const clebsch_call* call, std::o
                 const Workspace workspace{.data = call->workspace, .bytes = call->workspace_bytes};
                 if constexpr (on_gpu<std::decay_t<decltype(value)>>) {
                     value.launch(run, workspace, stream.value_or(nullptr));
+                    if (plan->ascending) plan->ascending->launch(run, stream.value_or(nullptr));
                 } else {
                     if (stream) fail("stream: this plan is for the processor; clebsch_launch runs it");
                     value.launch(run, workspace, parallel_of(call->parallel, *pool));

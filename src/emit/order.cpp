@@ -47,6 +47,14 @@ KernelText emit_order_step(const std::string& step) {
     return kernel;
 }
 
+KernelText emit_ascending() {
+    return {.name = "clebsch_ascending",
+            .text =
+                "typedef AscendingArguments Arguments;\nextern \"C\" __global__ void __launch_bounds__(1024) "
+                "clebsch_ascending(const __grid_constant__ Arguments a) { ascending_or_nan(a); }\n",
+            .arguments = {}};
+}
+
 KernelText emit_part_targets(const GpuProblem& problem) {
     const Polynomial& polynomial = problem.polynomial;
     KernelText kernel{.name = "clebsch_part_targets", .text = {}, .arguments = {}};

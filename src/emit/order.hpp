@@ -12,6 +12,11 @@ KernelText emit_order_step(const std::string& step);
 /// Rows a block of count and place takes, and threads of every block.
 constexpr int order_tile = 2048, order_threads = 256;
 
+/// Whether a sorted index ascends, or else NaN in all outputs; arguments: AscendingArguments of skeletons/ascending.cuh.
+KernelText emit_ascending();
+/// Threads of a block, and outputs one launch takes.
+constexpr int ascending_threads = 1024, ascending_outputs = 8;
+
 /// General schedule: the first and the last row that the sums of each chunk go to. A warp for every chunk, 4 a block.
 KernelText emit_part_targets(const GpuProblem& problem);
 /// Parts of an output's sums are added in their order. Blocks of 256 threads take parts in turn; who has the first of a sum's parts does

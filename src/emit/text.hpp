@@ -51,6 +51,8 @@ std::string_view halves_preamble();
 std::string_view rows_preamble();
 /// Sorting of rows (skeletons/order.cuh).
 std::string_view order_preamble();
+/// Whether sorted indices ascend (skeletons/ascending.cuh).
+std::string_view ascending_preamble();
 /// The kernel that reads its coefficients when it runs (skeletons/table.cuh).
 std::string_view table_preamble();
 

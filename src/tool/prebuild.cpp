@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "model/potential.hpp"
+#include "run/gpu/ascending.hpp"
 #include "run/gpu/prebuild.hpp"
 #include "tool/command.hpp"
 #include "tool/explain_model.hpp"
@@ -61,7 +62,8 @@ int run(const Arguments& arguments) {
             prebuild(folder, name, options);
         } else {
             add_operation(folder, name, arguments);
-            folder.add(gpu_bench_sources());  // so that `clebsch bench` needs no compiler either
+            folder.add(gpu_bench_sources());              // so that `clebsch bench` needs no compiler either
+            folder.add({gpu::AscendingCheck::source()});  // nor calls in JAX
         }
         table.row({name, std::int64_t{folder.kernels() - kernels}, std::int64_t{folder.compiled() - compiled}});
     }

@@ -111,7 +111,7 @@ class HostKernels {
                           log = (folder_.path / "log").string();
         write_file(text, read_file(fs::path(CLEBSCH_SOURCE_DIR) / "tests/emit/host_device.hpp") + portable(device_preamble()) +
                              portable(stream_preamble()) + portable(matrix_preamble()) + portable(halves_preamble()) +
-                             portable(rows_preamble()) + portable(order_preamble()) + text_);
+                             portable(rows_preamble()) + portable(order_preamble()) + portable(ascending_preamble()) + text_);
         if (std::system(("c++ -std=c++17 -O1 -w -shared -fPIC -o " + library + " " + text + " > " + log + " 2>&1").c_str()) != 0)
             fail("the host compiler refused emitted kernels:\n" + read_file(log).substr(0, 4000));
         handle_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -587,6 +587,44 @@ std::vector<EmittedProgramResult> run_emitted(const std::vector<EmittedProgram>&
     results.reserve(runners.size());
     for (const auto& runner : runners) results.push_back(runner->run(host));
     return results;
+}
+
+std::vector<bool> shown_as_nan(const std::vector<AscendingCase>& cases) {
+    HostKernels host;
+    const int kernel = host.add(emit_ascending());
+    host.compile();
+    std::vector<bool> shown;
+    for (const AscendingCase& one : cases) {
+        const std::vector<std::int32_t> narrow(one.index.begin(), one.index.end());
+        std::vector<double> packed(3 * 5, 1.0);
+        std::vector<std::uint16_t> strided(4 * 9, 1);  // rows of 7 numbers, 9 apart
+        std::vector<std::uint64_t> words = {
+            one.wide ? reinterpret_cast<std::uintptr_t>(one.index.data()) : reinterpret_cast<std::uintptr_t>(narrow.data()),
+            one.wide ? std::uint64_t{1} : std::uint64_t{0},
+            one.index.size(),
+            static_cast<std::uint64_t>(one.rows),
+            2,
+            reinterpret_cast<std::uintptr_t>(packed.data()),
+            20,
+            20,
+            3,
+            reinterpret_cast<std::uintptr_t>(strided.data()),
+            9,
+            7,
+            4};
+        words.resize(5 + 4 * ascending_outputs);
+        host.run(kernel, words, {.grid = {2, 1}, .threads = ascending_threads});
+        bool between = false;
+        std::int64_t filled = 0;
+        for (const double number : packed) filled += std::isnan(number) ? 1 : 0;
+        for (std::size_t i = 0; i < strided.size(); ++i) {
+            if (i % 9 < 7) filled += strided[i] == 0xffff ? 1 : 0;
+            else between = between || strided[i] != 1;
+        }
+        if (between || (filled != 0 && filled != 3 * 5 + 4 * 7)) fail("outputs were not filled row by row");
+        shown.push_back(filled != 0);
+    }
+    return shown;
 }
 
 }  // namespace clebsch::testing

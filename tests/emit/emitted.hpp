@@ -39,4 +39,13 @@ struct EmittedProgramResult {
 };
 std::vector<EmittedProgramResult> run_emitted(const std::vector<EmittedProgram>& cases);
 
+/// Of every index that should ascend: whether the look at it (emit_ascending) filled the outputs of a launch with NaN. Throws Error where
+/// only some numbers are, or what is between an output's rows.
+struct AscendingCase {
+    std::vector<std::int64_t> index;
+    std::int64_t rows = 0;  ///< that it leads to
+    bool wide = true;       ///< int64; else int32
+};
+std::vector<bool> shown_as_nan(const std::vector<AscendingCase>& cases);
+
 }  // namespace clebsch::testing

@@ -418,3 +418,37 @@ TEST_CASE("matrices by an index are taken row by row of the index, masked rows a
     }
     compare(cases, "matrix products", &EmittedProgramResult::matrices);
 }
+
+TEST_CASE("indices that do not ascend leave NaN in all outputs, whatever lies between two rows that fall") {
+    if (!has_host_compiler()) return;
+    std::vector<AscendingCase> cases = {{{}, 5},           {{3}, 5},           {{0, 0, 1, 4, 4}, 5}, {{0, -1, 1, 99, 4}, 5},
+                                        {{0, 2, 1, 4}, 5}, {{1, 3, -1, 2}, 5}, {{3, 99, -1, 1}, 5},  {{-1, -1, 2, 1}, 5}};
+    random::Engine engine(31);
+    const auto below = [&](std::uint64_t most) { return static_cast<std::int64_t>(engine() % most); };
+    for (const std::size_t count : {31, 32, 33, 600, 1025, 4999})
+        for (int attempt = 0; attempt < 8; ++attempt) {
+            AscendingCase one{.index = std::vector<std::int64_t>(count), .rows = 40, .wide = attempt % 2 == 0};
+            for (std::int64_t& row : one.index) row = below(40);
+            std::ranges::sort(one.index);
+            if (attempt % 4 >= 2)  // mostly entries that are no row, also for longer than a warp looks back at once
+                for (std::int64_t& row : one.index) row = below(attempt >= 4 ? 400 : 3) == 0 ? row : attempt % 2 == 0 ? -1 : 40;
+            if (attempt >= 3) one.index[static_cast<std::size_t>(below(count))] = below(40);
+            cases.push_back(std::move(one));
+        }
+    const std::vector<bool> shown = shown_as_nan(cases);
+    int falling = 0;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+        bool falls = false;
+        std::int64_t last = -1;
+        for (const std::int64_t row : cases[i].index) {
+            if (row < 0 || row >= cases[i].rows) continue;
+            falls = falls || row < last;
+            last = row;
+        }
+        falling += falls ? 1 : 0;
+        CAPTURE(i);
+        CHECK(shown[i] == falls);
+    }
+    CHECK(falling > 10);
+    CHECK(falling + 10 < static_cast<int>(cases.size()));
+}

@@ -2,6 +2,7 @@
 #include <clebsch/clebsch.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "describe/operations/registry.hpp"
@@ -125,4 +126,65 @@ TEST_CASE("an order made through the C interface on a GPU is the processor's") {
     const clebsch_index_buffer there{memory.data(), CLEBSCH_INT32, 3};
     clebsch_row_order* order = nullptr;
     CHECK(clebsch_row_order_create("cuda", &there, 3, &order) == CLEBSCH_INVALID_ARGUMENT);
+}
+
+TEST_CASE("receivers that do not ascend leave NaN in the outputs of a plan that was asked for it") {
+    if (!can_run_on_gpu()) return;
+    const gpu::Device& device = gpu::Device::get(0);
+    constexpr std::int64_t nodes = 50, edges = 300'000;
+    std::vector<std::int32_t> sender(edges), receiver(edges);
+    for (std::int64_t i = 0; i < edges; ++i) {
+        sender[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(i % nodes);
+        receiver[static_cast<std::size_t>(i)] = i % 3 == 0 || (i > 1'000 && i < 60'000) ? -1 : static_cast<std::int32_t>(i * nodes / edges);
+    }
+    std::vector<std::int32_t> late = receiver, far = receiver;
+    std::swap(late[edges - 1], late[edges - 20'000]);
+    std::swap(far[1'000], far[60'001]);
+    clebsch_operation* operation = nullptr;
+    REQUIRE(clebsch_operation_build("convolution", "in=8x0e+8x1o\nedge=0e+1o\nout=0e+1o", &operation) == CLEBSCH_OK);
+    for (const int dtype : {CLEBSCH_FLOAT32, CLEBSCH_FLOAT64, CLEBSCH_BFLOAT16, CLEBSCH_FLOAT16}) {
+        CAPTURE(dtype);
+        clebsch_plan_options options = CLEBSCH_PLAN_OPTIONS_DEFAULTS;
+        options.dtype = dtype;
+        options.device = "cuda";
+        options.nan_if_unsorted = 1;
+        clebsch_plan* plan = nullptr;
+        REQUIRE_MESSAGE(clebsch_plan_prepare(operation, &options, &plan) == CLEBSCH_OK, std::string(clebsch_last_error()));
+        std::vector<gpu::Memory> memory;
+        std::vector<clebsch_buffer> buffers;
+        std::vector<std::uint16_t> out;
+        std::vector<std::int64_t> rows;
+        for (std::size_t s = 0; s < clebsch_operation_space_count(operation); ++s)
+            rows.push_back(clebsch_operation_space(operation, s) == std::string("node") ? nodes : edges);
+        for (std::size_t i = 0; i < clebsch_operation_operand_count(operation); ++i) {
+            clebsch_operand_info info = CLEBSCH_OPERAND_INFO_DEFAULTS;
+            REQUIRE(clebsch_operation_operand(operation, i, &info) == CLEBSCH_OK);
+            const std::int64_t count = rows[static_cast<std::size_t>(info.space)];
+            const std::vector<std::byte> zeros(static_cast<std::size_t>(count * info.row_size) * size_of(static_cast<DType>(dtype)));
+            memory.push_back(on_device(device, zeros.data(), zeros.size()));
+            buffers.push_back({memory.back().data(), dtype, count, 0});
+            if (info.is_output != 0) out.resize(zeros.size() / 2);
+        }
+        std::size_t bytes = 0;
+        REQUIRE(clebsch_plan_workspace_size(plan, rows.data(), rows.size(), 0, &bytes) == CLEBSCH_OK);
+        const gpu::Memory workspace(device, bytes + 256), senders = on_device(device, sender.data(), sender.size() * 4);
+        for (const auto& [index, shown] : {std::pair{&receiver, false}, {&late, true}, {&far, true}, {&receiver, false}}) {
+            const gpu::Memory receivers = on_device(device, index->data(), index->size() * 4);
+            const clebsch_index_buffer indices[] = {{senders.data(), CLEBSCH_INT32, edges}, {receivers.data(), CLEBSCH_INT32, edges}};
+            clebsch_call call = CLEBSCH_CALL_DEFAULTS;
+            call.buffers = buffers.data();
+            call.buffer_count = buffers.size();
+            call.indices = indices;
+            call.index_count = 2;
+            call.rows = rows.data();
+            call.space_count = rows.size();
+            call.workspace = workspace.data();
+            call.workspace_bytes = bytes;
+            REQUIRE_MESSAGE(clebsch_launch(plan, &call) == CLEBSCH_OK, std::string(clebsch_last_error()));
+            device.from_device(out.data(), memory.back().data(), out.size() * 2);
+            CHECK(std::ranges::count(out, shown ? 0xffff : 0) == std::ssize(out));
+        }
+        clebsch_plan_destroy(plan);
+    }
+    clebsch_operation_destroy(operation);
 }

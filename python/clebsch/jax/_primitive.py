@@ -25,7 +25,6 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from .._derivatives import Described, gradient_of, tangent_of
 from .._library import ClebschError, _library_path
-from ..irreps import Irreps
 from ..operation import DTYPES
 
 _TARGET = "clebsch_run"
@@ -179,58 +178,8 @@ def _on_gpu(ctx: Any, *arrays: Any, operation: Described, rows: tuple[Any, ...],
         raise ClebschError(message.value.decode("utf-8", "replace"))
     workspace = jax.core.ShapedArray((size.value,), np.uint8)
     wider = ctx.replace(avals_out=[*ctx.avals_out, workspace])
-    results = jax.ffi.ffi_lowering(_TARGET)(wider, *arrays, **attributes)[:-1]
-    if not any(index.sorted for index in operation.operation.indices):
-        return results
+    return jax.ffi.ffi_lowering(_TARGET)(wider, *arrays, **attributes)[:-1]
 
-    count = len(results)
-    plain = [jax.core.ShapedArray(aval.shape, aval.dtype) for aval in (*ctx.avals_out, *ctx.avals_in[len(operation.inputs) :])]
-    shown = mlir.lower_fun(lambda *both: spoiled_unless_sorted(both[:count], both[count:], operation, rows), multiple_results=True)
-    return shown(ctx.replace(avals_in=plain, avals_out=plain[:count]), *results, *arrays[len(operation.inputs) :])
-
-
-def spoiled_unless_sorted(results: Sequence[Any], indices: Sequence[Any], operation: Described, rows: Sequence[int]) -> list[Any]:
-    """The results of a call; with NaN in every row and block of irreps if an index declared as sorted has an entry below an
-    earlier one (entries that are no row aside). Kernels on a GPU cannot raise, and nothing may wait for them to tell."""
-    falls = jnp.zeros((), bool)
-    for array, index, (_, target) in zip(indices, operation.operation.indices, operation.index_spaces, strict=True):
-        if index.sorted:
-            falls |= _falls(array, rows[target])
-    spoiled = []
-    for result, operand in zip(results, operation.operation.outputs, strict=True):
-        blocks = np.array(
-            [0]
-            if "(" in operand.segments
-            else [piece.start for piece in Irreps(operand.segments).slices() if piece.stop > piece.start],
-            dtype=np.int32,
-        )
-        count = result.shape[0]
-        places = jnp.arange(count) + jnp.where(falls, 0, count)  # past the end: nothing is written
-        spoiled.append(result.at[places[:, None], blocks].set(jnp.nan, mode="drop", unique_indices=True))
-    return spoiled
-
-
-def _falls(array: Any, limit: int) -> Any:
-    """Whether an entry from 0 to `limit` lies below an earlier one. All pairs within blocks, then of blocks: few kernels, where a
-    running maximum would be dozens."""
-    limit = min(limit, int(jnp.iinfo(array.dtype).max) - 1)
-    inside = (array >= 0) & (array < limit)
-    highest, lowest = jnp.where(inside, array, -1), jnp.where(inside, array, limit)
-    while True:
-        count = highest.shape[0]
-        last = count <= _BLOCKS
-        width = max(count, 1) if last else _BLOCK
-        highest = jnp.pad(highest, (0, -count % width), constant_values=-1).reshape(-1, width)
-        lowest = jnp.pad(lowest, (0, -count % width), constant_values=limit).reshape(-1, width)
-        place = jnp.arange(width)
-        pairs = (highest[:, :, None] > lowest[:, None, :]) & (place[:, None] < place)
-        falls = jnp.any(pairs | (highest > limit)[:, :, None], axis=(1, 2))
-        if last:
-            return jnp.any(falls)
-        highest, lowest = jnp.where(falls, limit + 1, highest.max(axis=1)), lowest.min(axis=1)
-
-
-_BLOCK, _BLOCKS = 64, 4096
 
 mlir.register_lowering(run_p, _on_host, platform="cpu")
 mlir.register_lowering(run_p, _on_gpu, platform="cuda")
