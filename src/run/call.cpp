@@ -38,25 +38,20 @@ void check_values(const Index& index, const std::byte* data, std::int64_t size, 
     }
 }
 
-/// First and one past the last byte of a buffer's rows.
-struct Extent {
-    std::uintptr_t begin = 0, end = 0, stride = 0, row = 0;
-};
-Extent extent_of(const Operand& operand, const Buffer& buffer) {
-    const std::int64_t size = operand.size();
+}  // namespace
+
+Extent extent_of(std::int64_t size, const Buffer& buffer) {
+    const std::size_t element = size_of(buffer.dtype);
     Extent extent;
     extent.begin = reinterpret_cast<std::uintptr_t>(buffer.data);
     extent.end = extent.begin;
-    extent.row = static_cast<std::uintptr_t>(size) * size_of(buffer.dtype);
-    extent.stride = static_cast<std::uintptr_t>(buffer.row_stride == 0 ? size : buffer.row_stride) * size_of(buffer.dtype);
+    extent.row = static_cast<std::uintptr_t>(size) * element;
+    extent.stride = static_cast<std::uintptr_t>(buffer.row_stride == 0 ? size : buffer.row_stride) * element;
     if (buffer.rows > 0 && size > 0) extent.end += static_cast<std::uintptr_t>(buffer.rows - 1) * extent.stride + extent.row;
     return extent;
 }
 
-}  // namespace
-
-bool share_memory(const Operand& a_operand, const Buffer& a_buffer, const Operand& b_operand, const Buffer& b_buffer) {
-    const Extent a = extent_of(a_operand, a_buffer), b = extent_of(b_operand, b_buffer);
+bool share_memory(const Extent& a, const Extent& b) {
     if (a.begin == a.end || b.begin == b.end || a.end <= b.begin || b.end <= a.begin) return false;
     if (a.stride != b.stride) return true;
     const std::uintptr_t shift = a.begin <= b.begin ? (b.begin - a.begin) % a.stride : a.stride - (a.begin - b.begin) % a.stride;
@@ -93,11 +88,10 @@ void check_index(const Index& index, const IndexBuffer& buffer, std::int64_t fro
     else check_values<std::int64_t>(index, static_cast<const std::byte*>(buffer.data), buffer.size, to_rows);
 }
 
-void check_buffer(const Operand& operand, const Buffer& buffer, DType dtype, std::int64_t rows) {
+void check_buffer(const Operand& operand, std::int64_t size, const Buffer& buffer, DType dtype, std::int64_t rows) {
     const auto where = [&] { return "operand '" + operand.name + "': "; };  // made only for a message: a launch allocates nothing
     if (buffer.dtype != dtype) fail(where() + "expected " + to_text(dtype) + ", got " + to_text(buffer.dtype));
     if (buffer.rows != rows) fail(where() + "expected " + std::to_string(rows) + " rows, got " + std::to_string(buffer.rows));
-    const std::int64_t size = operand.size();
     const std::int64_t stride = buffer.row_stride;
     if (stride != 0 && stride < size)
         fail(where() + "a row has " + std::to_string(size) + " numbers, got a row stride of " + std::to_string(stride) +

@@ -34,14 +34,22 @@ struct Workspace {
 void check_index(const Index& index, const IndexBuffer& buffer, std::int64_t from_rows, std::int64_t to_rows, bool values = true);
 
 /// Throws Error naming the operand: dtype other than planned, rows other than its space has, null data, a row stride shorter than a row, an
-/// address that is no multiple of required_alignment, an extent beyond 2^63 bytes.
-void check_buffer(const Operand& operand, const Buffer& buffer, DType dtype, std::int64_t rows);
+/// address that is no multiple of required_alignment, an extent beyond 2^63 bytes. `size`: numbers of a row, for which the operand would
+/// have to add up its segments.
+void check_buffer(const Operand& operand, std::int64_t size, const Buffer& buffer, DType dtype, std::int64_t rows);
 
 /// Throws Error when the workspace is null or smaller than the `needed` bytes of a launch by so many threads.
 void check_workspace(const Workspace& workspace, std::size_t needed, int threads);
 
+/// Where the rows of a buffer lie: the first byte and one past the last, bytes from row to row and of a row.
+struct Extent {
+    std::uintptr_t begin = 0, end = 0, stride = 0, row = 0;
+};
+/// `size`: numbers of a row.
+Extent extent_of(std::int64_t size, const Buffer& buffer);
+
 /// Whether the rows of two buffers have a byte in common. Columns of one array (the same stride, apart within a row) have none.
-bool share_memory(const Operand& a, const Buffer& a_buffer, const Operand& b, const Buffer& b_buffer);
+bool share_memory(const Extent& a, const Extent& b);
 
 /// Bytes from one row to the next.
 std::int64_t row_bytes(const Operand& operand, const Buffer& buffer);

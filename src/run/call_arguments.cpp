@@ -29,6 +29,7 @@ CallArguments::CallArguments(std::vector<std::string> space_list, std::vector<Op
     for (std::size_t i = 0; i < arguments.size(); ++i)
         if (size_of(dtypes[i]) == 0)
             fail("operand " + named(arguments[i].name) + ": dtype number " + std::to_string(static_cast<int>(dtypes[i])) + " is unknown");
+    for (const Operand& argument : arguments) sizes.push_back(argument.size());
     const bool all_double = !dtypes.empty() && std::ranges::all_of(dtypes, [](DType dtype) { return dtype == DType::float64; });
     compute = arithmetic.value_or(all_double ? DType::float64 : DType::float32);
     if (compute != DType::float32 && compute != DType::float64)
@@ -71,14 +72,18 @@ void CallArguments::check(const Call& call, bool values) const {
         fail("expected one buffer per operand (" + std::to_string(arguments.size()) + "), got " + std::to_string(call.buffers.size()));
     if (call.indices.size() != indices.size())
         fail("expected one array per index (" + std::to_string(indices.size()) + "), got " + std::to_string(call.indices.size()));
-    for (std::size_t i = 0; i < arguments.size(); ++i) check_buffer(arguments[i], call.buffers[i], dtypes[i], rows_of(i, call.rows));
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+        check_buffer(arguments[i], sizes[i], call.buffers[i], dtypes[i], rows_of(i, call.rows));
     for (std::size_t i = 0; i < indices.size(); ++i)
         check_index(indices[i], call.indices[i], call.rows[at(index_from[i])], call.rows[at(index_to[i])], values);
+    static thread_local std::vector<Extent> extents;
+    extents.clear();
+    for (std::size_t i = 0; i < arguments.size(); ++i) extents.push_back(extent_of(sizes[i], call.buffers[i]));
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         if (arguments[i].role != Role::output) continue;
         for (std::size_t other = 0; other < arguments.size(); ++other) {
             const bool met = arguments[other].role == Role::output && other <= i;  // a pair of outputs once
-            if (!met && share_memory(arguments[i], call.buffers[i], arguments[other], call.buffers[other]))
+            if (!met && share_memory(extents[i], extents[other]))
                 fail("operand " + named(arguments[i].name) + ": an output may share no memory with other operands, it overlaps " +
                      named(arguments[other].name));
         }
@@ -88,7 +93,7 @@ void CallArguments::check(const Call& call, bool values) const {
 double CallArguments::bytes(std::span<const std::int64_t> rows) const {
     double sum = 0;
     for (std::size_t i = 0; i < arguments.size(); ++i)
-        sum += static_cast<double>(rows_of(i, rows)) * static_cast<double>(arguments[i].size()) * static_cast<double>(size_of(dtypes[i]));
+        sum += static_cast<double>(rows_of(i, rows)) * static_cast<double>(sizes[i]) * static_cast<double>(size_of(dtypes[i]));
     for (const int space : index_from) sum += static_cast<double>(space < 0 ? 1 : rows[at(space)]) * sizeof(std::int64_t);
     return sum;
 }

@@ -14,6 +14,7 @@ namespace clebsch {
 struct CallArguments {
     std::vector<std::string> spaces;  ///< in the order of Call::rows
     std::vector<Operand> arguments;   ///< in the order of Call::buffers
+    std::vector<std::int64_t> sizes;  ///< numbers in a row of each argument
     std::vector<DType> dtypes;        ///< of the arguments
     DType compute = DType::float32;
     std::vector<int> argument_spaces;       ///< positions in `spaces`; -1: shared
@@ -31,7 +32,7 @@ struct CallArguments {
     /// Throws Error when the numbers of rows do not fit the spaces.
     void check_rows(std::span<const std::int64_t> rows) const;
     /// Throws Error: see check_buffer, check_index; an output that shares memory with another array. `values`: whether to look at the
-    /// numbers of index arrays. Allocates nothing unless it throws.
+    /// numbers of index arrays. Allocates nothing unless it throws, or meets more arguments than before in this thread.
     void check(const Call& call, bool values) const;
     double bytes(std::span<const std::int64_t> rows) const;  ///< of all arrays and indices of a call
 };

@@ -191,7 +191,7 @@ void ProgramPlan::prepare(std::span<const std::int64_t> rows, std::span<const Bu
              (prepared == nullptr ? "a null pointer" : std::to_string(bytes)));
     for (std::size_t i = 0; i < data.given.inputs.size(); ++i) {
         if (data.argument_spaces[i] >= 0) continue;
-        check_buffer(data.arguments[i], buffers[i], data.dtypes[i], 1);
+        check_buffer(data.arguments[i], data.sizes[i], buffers[i], data.dtypes[i], 1);
         if (reinterpret_cast<std::uintptr_t>(buffers[i].data) % size_of(data.dtypes[i]) != 0)
             fail("prepare: operand " + named(data.arguments[i].name) + ": the address is not a multiple of the size of its numbers");
     }

@@ -39,6 +39,7 @@ Pass::Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, 
     const auto space = [&](const std::string& name) { return static_cast<int>(std::ranges::find(spaces_, name) - spaces_.begin()); };
     for (std::size_t o = 0; o < polynomial().operands.size(); ++o) {
         const Operand& operand = polynomial().operands[o];
+        sizes_.push_back(operand.size());
         operand_space_.push_back(problem_.is_message(o)                          ? 0
                                  : operand.rows.kind == Addressing::Kind::shared ? -1
                                                                                  : space(polynomial().space_of(operand)));
@@ -118,8 +119,8 @@ std::size_t Pass::offset(std::size_t o, std::span<const std::int64_t> rows) cons
     const auto add = [&](std::int64_t count, std::int64_t numbers, std::size_t element) { add_workspace(bytes, count, numbers, element); };
     const std::size_t operands = polynomial().operands.size();
     for (std::size_t other = 0; other < std::min(o, operands); ++other) {
-        if (kernels_.has_parts[other]) add(chunks(rows).parts(), polynomial().operands[other].size(), size_of(compute_));
-        else if (kernels_.needs_sums[other]) add(rows_of(other, rows), polynomial().operands[other].size(), size_of(compute_));
+        if (kernels_.has_parts[other]) add(chunks(rows).parts(), sizes_[other], size_of(compute_));
+        else if (kernels_.needs_sums[other]) add(rows_of(other, rows), sizes_[other], size_of(compute_));
     }
     if (o > operands && std::ranges::find(kernels_.has_parts, true) != kernels_.has_parts.end()) add(chunks(rows).parts(), 1, 8);
     return bytes;
@@ -133,7 +134,7 @@ std::uint64_t Pass::argument(const KernelArgument& argument, const Call& call, v
     const auto which = static_cast<std::size_t>(argument.which);
     const auto stride = [&](std::size_t o) {
         const std::int64_t given = call.buffers[o].row_stride;
-        return static_cast<std::uint64_t>(given != 0 ? given : polynomial().operands[o].size());
+        return static_cast<std::uint64_t>(given != 0 ? given : sizes_[o]);
     };
     switch (argument.kind) {
         case Kind::data:
@@ -144,7 +145,7 @@ std::uint64_t Pass::argument(const KernelArgument& argument, const Call& call, v
             if (!kernels_.needs_sums[which]) return address(call.buffers[which].data);
             return address(workspace) + offset(which, call.rows);
         case Kind::sums_stride:
-            return kernels_.needs_sums[which] ? static_cast<std::uint64_t>(polynomial().operands[which].size()) : stride(which);
+            return kernels_.needs_sums[which] ? static_cast<std::uint64_t>(sizes_[which]) : stride(which);
         case Kind::parts:
             return address(workspace) + offset(which, call.rows);
         case Kind::part_targets:
@@ -169,9 +170,8 @@ std::uint64_t Pass::argument(const KernelArgument& argument, const Call& call, v
             std::uint64_t bits = 0;
             for (std::size_t o = 0; o < call.buffers.size() && o < 64; ++o) {
                 const bool begins = kernels_.needs_sums[o] || address(call.buffers[o].data) % 16 == 0;  // the workspace does
-                const std::uint64_t row_bytes = kernels_.needs_sums[o]
-                                                    ? static_cast<std::uint64_t>(polynomial().operands[o].size()) * size_of(compute_)
-                                                    : stride(o) * size_of(dtypes_[o]);
+                const std::uint64_t row_bytes =
+                    kernels_.needs_sums[o] ? static_cast<std::uint64_t>(sizes_[o]) * size_of(compute_) : stride(o) * size_of(dtypes_[o]);
                 if (begins && row_bytes % 16 == 0) bits |= std::uint64_t{1} << o;
             }
             return bits;
@@ -192,7 +192,7 @@ void Pass::clear(const Call& call, void* workspace, Stream stream) const {
         const Operand& operand = polynomial().operands[o];
         const bool empty = call.rows[0] == 0 && operand.role == Role::output;
         if (!kernels_.summed[o] && !kernels_.cleared[o] && !empty) continue;
-        const auto count = static_cast<std::size_t>(rows_of(o, call.rows)), size = static_cast<std::size_t>(operand.size());
+        const auto count = static_cast<std::size_t>(rows_of(o, call.rows)), size = static_cast<std::size_t>(sizes_[o]);
         if (kernels_.cleared[o] && kernels_.has_parts[o]) {
             const std::size_t bytes = size * size_of(compute_);
             device_->zero(static_cast<std::byte*>(workspace) + offset(o, call.rows), bytes, bytes,
@@ -217,7 +217,7 @@ void Pass::launch(const Call& call, void* workspace, void* error, Stream stream)
     for (std::size_t s = 0; s < kernels_.stages.size(); ++s) {
         const GpuStage& stage = kernels_.stages[s];
         const auto o = static_cast<std::size_t>(std::max(0, stage.operand));
-        const std::int64_t size = stage.operand < 0 ? 0 : polynomial().operands[o].size();
+        const std::int64_t size = stage.operand < 0 ? 0 : sizes_[o];
         const LaunchShape shape =
             gpu_shape(kernels_, stage, rows, all, stream_blocks_[s], stage.operand < 0 ? 0 : rows_of(o, call.rows) * size, size);
         std::uint64_t words[most_arguments];

@@ -37,6 +37,7 @@ class Pass {
  private:
     GpuProblem problem_;
     std::vector<DType> dtypes_;
+    std::vector<std::int64_t> sizes_;  ///< numbers in a row of each operand
     DType compute_;
     const Device* device_;
     std::vector<std::string> spaces_;

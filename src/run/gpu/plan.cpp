@@ -147,7 +147,7 @@ struct PolynomialPlan::Data : CallArguments {
     std::size_t message_offset(std::size_t o, std::int64_t all_rows) const {
         std::size_t bytes = 0;
         for (std::size_t other = 0; other < o; ++other)
-            if (messages[other]) add_workspace(bytes, all_rows, polynomial.operands[other].size(), size_of(compute));
+            if (messages[other]) add_workspace(bytes, all_rows, sizes[other], size_of(compute));
         return bytes;
     }
     void add_pass(OrderedPass made, const PlanOptions& options);
