@@ -118,6 +118,12 @@ class StreamEmitter {
         return "if ((" + stage + " += " + number(schedule_.stage_bytes) + ") == stages_end) { " + stage + " = stages; " + phase +
                " ^= 1; }";
     }
+    /// Whether the copy engine reads from or writes to stages.
+    bool uses_bulk() const {
+        for (int o = 0; o < operands(); ++o)
+            if (plan(o).handed || (plan(o).way == StreamWay::staged && divides_by_16(o))) return true;
+        return false;
+    }
     bool divides_by_16(int o) const {
         const int size = bytes_of(schedule_.number_of(problem_, static_cast<std::size_t>(o)));
         const auto fits = [&](std::int64_t count) { return count * size % 16 == 0; };
@@ -453,6 +459,7 @@ class StreamEmitter {
                              (adds ? "add(" + target + " + i, from[i]);" : "(" + target + ")[i] = from[i];"));
                 source_.line("}");
             }
+            source_.line("visible_to_bulk();");
             source_.line("}");
             source_.line("}");
         }
@@ -538,7 +545,7 @@ class StreamEmitter {
         if (schedule_.partial_numbers > 0)
             source_.line(type() + "* partial = at<" + type() + ">(stage + " + number(schedule_.partial_offset) + " + warp_partial);");
         write_row(source_, problem_, schedule_, body);
-        if (std::ranges::any_of(schedule_.operands, &StreamOperand::handed)) source_.line("visible_to_bulk();");
+        if (uses_bulk()) source_.line("visible_to_bulk();  // and what was read is read: the copy engine may fill the stage again");
         source_.line("__syncwarp();");
         source_.line(std::string(problem_.lanes_arrive ? "" : "if (lane == 0) ") + "barrier_arrive(&control->empty);");
         source_.line(next_stage("stage", "phase"));

@@ -9,6 +9,7 @@
 #include "describe/operations/named_problems.hpp"
 #include "describe/text.hpp"
 #include "emit/kernels.hpp"
+#include "schedule/gpu_order.hpp"
 #include "support/channelwise.hpp"
 
 using namespace clebsch;
@@ -131,4 +132,33 @@ TEST_CASE("what no kernel may take alone is not split: paths of different indice
         "clebsch polynomial 0\nbasis e3nn-0.5\nrows edge\ninput x: 64x(1)+64x(1) mul_ir @ each\n"
         "input w: 64x(1)+64x(1) mul_ir @ each\noutput z: 64x(1)+1x(1) ir_mul @ each\n"
         "path u=64: z.0[u] += x.0[u] * w.0[u]\npath u=64: z.1 += x.1[u] * w.1[u]\n");
+}
+
+TEST_CASE("a stage that the copy engine fills again is given back behind a fence, whatever a kernel's outputs are") {
+    const std::string fence = "visible_to_bulk();", given_back = "barrier_arrive(&control->empty);";
+    for (const char* label : {"natural-l2-128", "nequix-main"})
+        for (int order = 0; order < 2; ++order)
+            for (const bool ordered : {false, true}) {
+                const GpuProblem problem = problem_of(label, order, GpuNumber::float32);
+                int kernels = 0;
+                for (const OrderedPass& pass : gpu_passes(problem.polynomial, ordered)) {
+                    GpuProblem own = problem;
+                    own.polynomial = pass.polynomial;
+                    own.storage.assign(pass.operands.size(), GpuNumber::float32);
+                    own.ordered = ordered;
+                    for (const GpuStage& stage : gpu_kernels(own).stages) {
+                        if (stage.kind != GpuStageKind::stream) continue;
+                        const std::string& text = stage.kernel.text;
+                        CHECK(text.find("copy_bulk<") != std::string::npos);
+                        for (std::size_t at = text.find(given_back); at != std::string::npos;
+                             at = text.find(given_back, at + 1), ++kernels) {
+                            const std::size_t reads = text.rfind("while (true)", at), fenced = text.rfind(fence, at);
+                            REQUIRE(fenced != std::string::npos);
+                            CHECK(fenced > reads);
+                            CHECK(text.find("number<", fenced) > at);
+                        }
+                    }
+                }
+                CHECK(kernels > 0);
+            }
 }

@@ -88,7 +88,8 @@ static __device__ __forceinline__ void add_bulk(double* to, SharedAddress from, 
 static __device__ __forceinline__ void bulk_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 template <int Latest> static __device__ __forceinline__ void bulk_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Latest) : "memory"); }
 static __device__ __forceinline__ void bulk_written() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
-// The copy engine sees what this thread wrote to shared memory.
+// The copy engine sees what this thread wrote to shared memory, and writes only after what this thread has read: without it an arrival at a
+// barrier overtakes loads on their way, and the next row lands in a stage that is still being read.
 static __device__ __forceinline__ void visible_to_bulk() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 #else
 static constexpr bool has_bulk = false;
