@@ -38,6 +38,15 @@ CLEBSCH_INLINE void add_product(Vector<T> (&z)[Outputs][Width], Tile<T, Width, P
     }
 }
 
+/// Of the same row, into the first cache.
+template <class T, int Width>
+CLEBSCH_INLINE void ask_for_next_tile(const T* p) {
+    constexpr int bytes = Width * vector_bytes;
+    if constexpr (bytes >= 64)
+#pragma GCC unroll 8
+        for (int b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(p) + bytes + b, 0, 3);
+}
+
 template <class T, int Width, bool Part>
 CLEBSCH_INLINE void get_factor(Vector<T> (&f)[Width], const Factor<T>& factor, Tile<T, Width, Part> tile, unsigned r, std::int64_t c) {
     const Vector<T> scale = broadcast(factor.scale);
@@ -122,6 +131,7 @@ void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, s
 #pragma GCC unroll 8
                 for (int t = 0; t < Width; ++t) d[t] += z[k][t] * tile.get(g + k * channels, t);
             T* sum = dots.at(r);
+            ask_for_next_tile<T, Width>(sum);
             if (store_dot) {
                 dots.stream->advance(Width * vector_bytes);
 #pragma GCC unroll 8
@@ -132,6 +142,7 @@ void multiply_tile(const Multiply<T>& task, Tile<T, Width, Part> tile, int k0, s
             }
             const T* w = factor.at(r);
             factor.stream->advance(Width * vector_bytes);
+            ask_for_next_tile<T, Width>(w);
             Vector<T> f[Width];
 #pragma GCC unroll 8
             for (int t = 0; t < Width; ++t) f[t] = tile.get(w, t);
