@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::int64_t line_limit = 1 << 24;  // the published ones have about 6 kB
 constexpr std::int64_t size_limit = 1 << 20;  // largest accepted multiplicity or layer size: products of two stay far below 2^63
+// Published models have four layers with three matrices each. A small file could name a thousand, whose planning takes minutes and
+// gigabytes.
+constexpr std::int64_t layer_limit = 32, matrix_limit = 64;
 
 Irrep natural(int degree) { return {degree, degree % 2 == 0 ? Parity::even : Parity::odd}; }
 
@@ -211,10 +214,10 @@ NequixCheckpoint parse_nequix(std::string_view content, std::string_view file) {
         throw Error(ErrorKind::unsupported, "file " + in_quotes(file, 4096) + ": hidden irreps up to degree " +
                                                 std::to_string(model.hidden.lmax()) + " with lmax " + std::to_string(model.lmax) +
                                                 ": no path reaches them in the first layer");
-    const std::int64_t layers = json.integer("n_layers", 1, 1000);
+    const std::int64_t layers = json.integer("n_layers", 1, layer_limit);
     model.radial_basis_size = json.integer("radial_basis_size", 1, size_limit);
     model.radial_mlp_size = json.integer("radial_mlp_size", 1, size_limit);
-    model.radial_mlp_layers = json.integer("radial_mlp_layers", 1, 1000);
+    model.radial_mlp_layers = json.integer("radial_mlp_layers", 1, matrix_limit);
     model.radial_polynomial_p = number_in(json, "radial_polynomial_p", 1.0, 1000.0, false);
     model.avg_n_neighbors = number_in(json, "avg_n_neighbors", 0.0, 1e9, true);
     model.shift = json.number("shift");

@@ -48,8 +48,9 @@ struct Planned {
     const Memory& weights(std::span<const std::int64_t> rows) {
         Memory& made = prepared[plan.way(rows)];
         if (made.size() == 0) {
-            made = Memory(plan.prepared_bytes(rows), "the prepared weights of a model");
-            plan.prepare(rows, arrays.buffers(), made.data(), made.size());
+            Memory memory(plan.prepared_bytes(rows), "the prepared weights of a model");
+            plan.prepare(rows, arrays.buffers(), memory.data(), memory.size());
+            made = std::move(memory);
         }
         return made;
     }

@@ -53,9 +53,9 @@ class ProgramPlan {
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const;
 
     /// Writes the outputs. `call.buffers` are the inputs, then the outputs; `call.indices` those of the program; `call.rows` as spaces().
-    /// Results are bitwise the same for every parallel_for and every workspace. Allocates nothing, unless an array's address is no
-    /// multiple of its element's size (run/realigned.hpp). Throws Error before anything is written: see check_index and check_buffer, an
-    /// output that shares memory with another array, a workspace smaller than workspace_bytes.
+    /// Results are bitwise the same for every parallel_for and every workspace. Once workspace_bytes was asked for rows that run this way,
+    /// allocates nothing, unless an array's address is no multiple of its element's size (run/realigned.hpp). Throws Error before anything
+    /// is written: see check_index and check_buffer, an output that shares memory with another array, a workspace below workspace_bytes.
     /// `prepared`: null, or what this plan's `prepare` made from arrays with the same numbers; Error where these rows run another way.
     void launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for = {}, const void* prepared = nullptr) const;
 

@@ -169,6 +169,7 @@ TEST_CASE("every key that defines the model is required and checked") {
         {"\"cutoff\": 5.0", "\"cutoff\": 1e999", "out of range"},
         {"\"n_layers\": 2", "\"n_layers\": 0", "from 1"},
         {"\"n_layers\": 2", "\"n_layers\": 18446744073709551615", "from 1"},
+        {"\"n_layers\": 2", "\"n_layers\": 33", "from 1 to 32"},
         {"\"radial_basis_size\": 3", "\"radial_basis_size\": 9223372036854775807", "from 1"},
         {"\"avg_n_neighbors\": 12.5", "\"avg_n_neighbors\": 0", "above"},
         {"\"layer_norm\": true", "\"layer_norm\": 1", "true or false"},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <thread>
 
 #include "base/error.hpp"
 #include "describe/derivative.hpp"
@@ -293,4 +294,24 @@ TEST_CASE("another program for more rows: each runs where it should, and both gi
     }
     CHECK_THROWS_WITH_AS(ProgramPlan(few, {.for_more_rows = forward}), doctest::Contains("the program for more rows: expected inputs"),
                          Error);
+}
+
+TEST_CASE("threads that are the first to need both ways of a plan, after it was moved, get what each way gives alone") {
+    const PairedGradient gradient = *gradient_in_pairs(paired_network());
+    const std::vector<DType> dtypes = all(gradient.of_pairs, DType::float64);
+    ProgramPlan made(gradient.of_pairs, {.dtypes = dtypes, .keep_bytes = 50'000, .for_more_rows = gradient.made_again});
+    const ProgramPlan fresh = std::move(made), kept(gradient.of_pairs, {.dtypes = dtypes, .keep_bytes = std::int64_t{1} << 40}),
+                      again(gradient.made_again, {.dtypes = dtypes, .keep_bytes = 0});
+    const ReferenceInputs few = on_paired_graph(gradient.of_pairs, 9, 10, 5), many = on_paired_graph(gradient.of_pairs, 9, 1000, 5);
+    std::vector<RunResult> results(6);
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < results.size(); ++t)
+        threads.emplace_back([&, t] { results[t] = run_program(fresh, t % 2 == 0 ? few : many, {.prepare = t % 3 == 0}); });
+    for (std::thread& thread : threads) thread.join();
+    const RunResult of_few = run_program(kept, few), of_many = run_program(again, many);
+    for (std::size_t t = 0; t < results.size(); ++t) {
+        CAPTURE(t);
+        CHECK(results[t].surroundings_intact);
+        CHECK(results[t].outputs == (t % 2 == 0 ? of_few : of_many).outputs);
+    }
 }
