@@ -245,64 +245,6 @@ TEST_CASE("arrays beyond 2^31 numbers: rows far behind are where they belong") {
     }
 }
 
-TEST_CASE("rows are read to their end before the copy engine fills their places again") {
-    if (!can_run_on_gpu()) return;
-    // A warp reads rows of 512 numbers and gives their place back when the last of them are on their way. Small whole numbers: sums are the
-    // same in any order, and one stale number shows.
-    constexpr std::int64_t edges = 60'000, nodes = 500, size = 512;
-    const Polynomial forward = convolution(Irreps("512x0e"), Irreps("1x0e"), Irreps("0e"));
-    const double scale = forward.paths[0].scale * forward.paths[0].coefficients.entries().front().value;
-    const auto value = [](std::int64_t row, std::int64_t place) { return static_cast<float>((row * 31 + place * 7) % 13 - 6); };
-    std::vector<std::int32_t> receiver, sender;
-    for (std::int64_t e = 0; e < edges; ++e) {
-        receiver.push_back(static_cast<std::int32_t>(e * nodes / edges));
-        sender.push_back(static_cast<std::int32_t>(e * 7919 % nodes));
-    }
-    const gpu::Device& device = gpu::Device::get(0);
-    for (const bool backward : {false, true}) {
-        const Polynomial polynomial = backward ? vjp(forward, std::vector<std::string>{"x"}) : forward;
-        std::vector<float> expected(static_cast<std::size_t>(nodes * size)), found(expected.size());
-        for (std::int64_t e = 0; e < edges; ++e) {
-            const auto i = static_cast<std::size_t>(e);
-            const std::int64_t from = backward ? receiver[i] : sender[i], to = backward ? sender[i] : receiver[i];
-            const float y = static_cast<float>(scale) * value(e, 0);
-            for (std::int64_t c = 0; c < size; ++c) expected[static_cast<std::size_t>(to * size + c)] += y * value(e, c) * value(from, c);
-        }
-        std::vector<gpu::Memory> memory;
-        std::vector<Buffer> buffers;
-        std::vector<IndexBuffer> indices;
-        const void* sums = nullptr;
-        for (const Operand& operand : polynomial.operands) {
-            const std::int64_t rows = polynomial.space_of(operand) == "edge" ? edges : nodes;
-            std::vector<float> numbers;
-            for (std::int64_t r = 0; r < rows; ++r)
-                for (std::int64_t c = 0; c < operand.size(); ++c) numbers.push_back(value(r, c));
-            memory.push_back(on_device(device, numbers.data(), numbers.size() * sizeof(float)));
-            buffers.push_back({memory.back().data(), DType::float32, rows, 0});
-            if (operand.role == Role::output) sums = memory.back().data();
-        }
-        for (const Index& index : polynomial.indices) {
-            memory.push_back(on_device(device, (index.name == "receiver" ? receiver : sender).data(), edges * sizeof(std::int32_t)));
-            indices.push_back({memory.back().data(), IndexType::int32, edges});
-        }
-        for (const bool deterministic : {false, true}) {
-            const gpu::PolynomialPlan plan(polynomial, {.schedule = "stream", .deterministic = deterministic});
-            std::vector<std::int64_t> rows;
-            for (const std::string& space : plan.spaces()) rows.push_back(space == "edge" ? edges : nodes);
-            const gpu::Memory workspace = workspace_of(plan, rows);
-            std::size_t wrong = 0;
-            for (int launch = 0; launch < 20; ++launch) {
-                plan.launch({.buffers = buffers, .indices = indices, .rows = rows}, {workspace.data(), workspace.bytes()}, nullptr);
-                device.from_device(found.data(), sums, found.size() * sizeof(float));
-                for (std::size_t i = 0; i < found.size(); ++i) wrong += found[i] != expected[i];
-            }
-            CAPTURE(backward);
-            CAPTURE(deterministic);
-            CHECK(wrong == 0);
-        }
-    }
-}
-
 TEST_CASE("a launch takes the host a few microseconds beyond the driver's own") {
     if (!can_run_on_gpu()) return;
     const gpu::Device& device = gpu::Device::get(0);
