@@ -118,7 +118,7 @@ template <class T, class Rows>
         for (int k = 0; k < n; ++k) {
             T* to = row(r + k + h * n) + begin;
             if constexpr (halves == 2) {
-                const BlockVector<T> v = joined(half(a[k], h), half(b[k], h));
+                const BlockVector<T> v = joined_halves(a[k], b[k], h);
                 __builtin_memcpy(to, &v, sizeof v);
             } else {
                 store_half<T>(to, half(a[k], h));
@@ -131,32 +131,35 @@ template <class T, class Rows>
 /// Row by row as far as transposing allows, so that whole cache lines are written one after another.
 template <bool add, class T, class Rows>
 [[gnu::always_inline]] inline void store_blocks(const Rows& row, int count, const std::int32_t* slots, const T* scratch, int rows) {
-    constexpr int n = block<T>, step = n * halves;
-    for (int r = 0; r < rows; r += step) {
-        const int here = rows - r < step ? rows - r : step;
-        const auto block_at = [&](int begin, BlockVector<T>* v) __attribute__((always_inline)) {
+    constexpr int n = block<T>, step = n * halves, most = 64;
+    for (int first = 0; first < count; first += most) {
+        const int end = count - first < most ? count : first + most;
+        const T* from[most + n];
+        for (int k = first; k < end; ++k) from[k - first] = scratch + static_cast<std::int64_t>(slots[k]) * tile<T>;
+        for (int k = end; k < end + n; ++k) from[k - first] = from[0];
+        for (int r = 0; r < rows; r += step) {
+            const int here = rows - r < step ? rows - r : step;
+            const auto block_at = [&](int begin, BlockVector<T>* v) __attribute__((always_inline)) {
 #pragma GCC unroll 4
-            for (int k = 0; k < n; ++k) {
-                const int number = begin + k < count ? begin + k : begin;
-                __builtin_memcpy(&v[k], scratch + static_cast<std::int64_t>(slots[number]) * tile<T> + r, sizeof v[k]);
+                for (int k = 0; k < n; ++k) __builtin_memcpy(&v[k], from[begin - first + k] + r, sizeof v[k]);
+                transpose(v);
+            };
+            int begin = first;
+            if constexpr (!add) {
+                for (; here == step && begin + 2 * n <= end; begin += 2 * n) {
+                    BlockVector<T> a[n] = {}, b[n] = {};
+                    block_at(begin, a);
+                    block_at(begin + n, b);
+                    store_two_blocks<T>(a, b, row, r, begin);
+                }
             }
-            transpose(v);
-        };
-        int begin = 0;
-        if constexpr (!add) {
-            for (; here == step && begin + 2 * n <= count; begin += 2 * n) {
-                BlockVector<T> a[n] = {}, b[n] = {};
-                block_at(begin, a);
-                block_at(begin + n, b);
-                store_two_blocks<T>(a, b, row, r, begin);
+            for (; begin < end; begin += n) {
+                BlockVector<T> v[n] = {};
+                block_at(begin, v);
+                const int numbers = end - begin < n ? end - begin : n;
+                if constexpr (add) add_part<T>(v, numbers, row, r, begin, here);
+                else store_part<T>(v, numbers, row, r, begin, here);
             }
-        }
-        for (; begin < count; begin += n) {
-            BlockVector<T> v[n] = {};
-            block_at(begin, v);
-            const int numbers = count - begin < n ? count - begin : n;
-            if constexpr (add) add_part<T>(v, numbers, row, r, begin, here);
-            else store_part<T>(v, numbers, row, r, begin, here);
         }
     }
 }

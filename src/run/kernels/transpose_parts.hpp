@@ -55,9 +55,20 @@ CLEBSCH_INLINE FloatHalf half(BlockVector<float> v, int which) {
 CLEBSCH_INLINE DoubleHalf half(BlockVector<double> v, int which) {
     return which == 0 ? __builtin_shufflevector(v, v, 0, 1) : __builtin_shufflevector(v, v, 2, 3);
 }
+/// The same half of both, one behind the other.
+CLEBSCH_INLINE BlockVector<float> joined_halves(BlockVector<float> a, BlockVector<float> b, int which) {
+    return which == 0 ? __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) : __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+}
+CLEBSCH_INLINE BlockVector<double> joined_halves(BlockVector<double> a, BlockVector<double> b, int which) {
+    return which == 0 ? __builtin_shufflevector(a, b, 0, 1, 4, 5) : __builtin_shufflevector(a, b, 2, 3, 6, 7);
+}
 #else
 template <class V>
 CLEBSCH_INLINE V joined(V a, V) {
+    return a;
+}
+template <class V>
+CLEBSCH_INLINE V joined_halves(V a, V, int) {
     return a;
 }
 template <class V>
