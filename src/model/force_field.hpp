@@ -35,7 +35,7 @@ class ForceField {
                           Energies& result) = 0;
 };
 
-/// Throws Error, beginning with `when`, that names the structure or atom whose energy or force is not finite.
+/// Throws Error, beginning with `when`, that names the structure or atom whose energy, force or virial is not finite.
 void require_finite(const Energies& energies, const std::string& when);
 
 /// Volume of a cell in Angstrom^3; 0 unless the structure is periodic in all three directions.

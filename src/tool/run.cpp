@@ -147,6 +147,7 @@ class Run {
         start = Clock::now();
         potential.evaluate(std::span(&frame.structure, 1), numbers, graph, energies);
         const double seconds = seconds_since(start), atoms = static_cast<double>(numbers.size());
+        require_finite(energies, "model");
         double most = 0;
         for (std::size_t i = 0; i < energies.forces.size(); i += 3)
             most = std::max(most, std::hypot(energies.forces[i], energies.forces[i + 1], energies.forces[i + 2]));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/file.hpp"
 #include "io/xyz.hpp"
 #include "tool/program.hpp"
 
@@ -100,6 +101,11 @@ TEST_CASE("run: bad input ends with code 2 and says what was wrong") {
     check_error({"run", model, far.path()}, {"nan"});
     check_error({"run", model, empty.path()}, {"at least one frame"});
     check_error({"run", data + "aspirin.xyz", data + "aspirin.xyz"}, {"aspirin.xyz"});
+    std::string large = clebsch::read_file(model);
+    const std::string scale = "\"scale\": ";
+    large.insert(large.find(scale) + scale.size(), "1e308, \"unused\": ");
+    const TemporaryFile overflows(large);
+    check_error({"run", overflows.path(), data + "aspirin.xyz"}, {"aspirin.xyz', frame 1: model: the energy of structure 0 is not finite"});
 }
 
 TEST_CASE("explain MODEL: hyperparameters, unused keys, layers, steps and memory") {
