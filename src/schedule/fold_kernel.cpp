@@ -36,7 +36,10 @@ class Packed {
         for (const std::vector<FoldPlaced>& folding : program_.foldings) pack(folding);
         for (const FoldReducePlan& reduce : program_.reduces) pack(reduce);
         for (const FoldMultiplyPlan& multiply : program_.multiplies) pack(multiply);
-        for (const std::vector<int>& sums : program_.sums) sums_.push_back({static_cast<int>(sums.size()), sums.data()});
+        for (const std::vector<int>& sums : program_.sums) {
+            sums_.push_back({static_cast<int>(sums.size()), sums.data(), sum_count_});
+            sum_count_ += static_cast<int>(sums.size());
+        }
         place_blends();
         coefficients_float_.assign(coefficients_.begin(), coefficients_.end());
         std::ranges::sort(run_operands_);
@@ -113,6 +116,7 @@ class Packed {
         v.pointers_at = place(static_cast<std::int64_t>(blends_.size() * fold_rows * sizeof(void*) / sizeof(T)));
         v.runs_at = place(static_cast<std::int64_t>(run_operands_.size() * sum_rows * sizeof(int) / sizeof(T)));
         v.streams_at = place(static_cast<std::int64_t>(static_cast<std::size_t>(operands_ + 1) * 2 * sizeof(void*) / sizeof(T)));
+        v.multiplies_at = place(sum_count_ * sum_bytes / static_cast<std::int64_t>(sizeof(T)));
         v.blends_at = place(blend_size_);
         v.scratch = at;
         return v;
@@ -311,6 +315,7 @@ class Packed {
     std::vector<std::vector<FoldSink>> sinks_;
     std::vector<FoldMultiply> multiplies_;
     std::vector<FoldSums> sums_;
+    int sum_count_ = 0;
     std::vector<FoldClass> classes_;
     std::vector<int> targets_, sources_, term_slots_, run_operands_;
     std::vector<double> coefficients_;

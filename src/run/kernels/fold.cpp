@@ -224,8 +224,7 @@ constexpr Begins same_begins(std::uint8_t value) {
 constexpr Begins every_row = same_begins(1), no_row = same_begins(0);
 
 template <class T>
-void run_sums(const Run<T>& run, const FoldSums& step, Pace& pace) {
-    Sum<T> sums[most_sums];
+void prepare_sums(const Run<T>& run, const FoldSums& step, Sum<T>* sums) {
     for (int n = 0; n < step.multiplies; ++n) {
         const FoldMultiply& from = run.program.multiply[step.multiply[n]];
         const FoldMatrix& matrix = run.program.matrix[from.matrix];
@@ -259,7 +258,28 @@ void run_sums(const Run<T>& run, const FoldSums& step, Pace& pace) {
         to.weight_offset = weight.offset;
         to.stream = weight.stream;
     }
-    for (int n = 0; n < step.multiplies; ++n, pace.turn()) multiply_sum(sums[n]);
+}
+
+/// To the next rows of the block.
+template <class T>
+CLEBSCH_INLINE void move_on(Sum<T>& sum, int rows) {
+    sum.in += rows;
+    sum.out += rows;
+    if (sum.weight != nullptr) sum.weight += rows;
+    if (sum.begins != every_row.begins && sum.begins != no_row.begins) sum.begins += rows;
+}
+
+template <class T>
+void run_sums(const Run<T>& run, const FoldSums& step, Pace& pace) {
+    static_assert(sizeof(Sum<T>) <= sum_bytes);
+    Sum<T>* sums = reinterpret_cast<Sum<T>*>(run.scratch + run.program.multiplies_at) + step.first;
+    if (run.first == 0 || run.program.blends > 0) prepare_sums(run, step, sums);  // blends are at the same place for all rows
+    else
+        for (int n = 0; n < step.multiplies; ++n) move_on(sums[n], run.program.rows);
+    for (int n = 0; n < step.multiplies; ++n, pace.turn()) {
+        sums[n].rows = run.rows;
+        multiply_sum(sums[n]);
+    }
 }
 
 /// D as [position][row], then its terms into the sums.

@@ -126,8 +126,10 @@ struct FoldMultiply {
 struct FoldSums {
     int multiplies = 0;
     const int* multiply = nullptr;
+    int first = 0;  ///< of its multiplications among those of all FoldSums
 };
-inline constexpr int most_sums = 16;  ///< multiplications of one FoldSums
+inline constexpr int most_sums = 16;   ///< multiplications of one FoldSums
+inline constexpr int sum_bytes = 160;  ///< of scratch, for one of them
 
 /// D[k,i], then sums[target] += coefficient * D[source] * slot for every term. Positions of D are chosen by reduce_position.
 struct FoldReduce {
@@ -190,7 +192,7 @@ struct FoldView {
 
     // Scratch, in elements; every part is a multiple of 64 bytes.
     std::int64_t slots_at = 0, sums_at = 0, matrix_at = 0, product_at = 0, reduced_at = 0, blends_at = 0, pointers_at = 0, runs_at = 0,
-                 streams_at = 0;
+                 streams_at = 0, multiplies_at = 0;
     std::int64_t scratch = 0;  ///< its size
 };
 

@@ -65,7 +65,7 @@ struct Multiply {
 void multiply(const Multiply<float>& task);
 void multiply(const Multiply<double>& task);
 
-/// A multiplication whose one plain sink, with at most one weight and a scale of 1, takes z. Running it changes what it says.
+/// A multiplication whose one plain sink, with at most one weight and a scale of 1, takes z.
 template <class T>
 struct Sum {
     const T* const* in;          ///< [rows]
@@ -82,8 +82,8 @@ struct Sum {
     int pattern;     ///< of fold_patterns, -1: none
     Stream* stream;  ///< of the weights; null: nothing to ask for
 };
-void multiply_sum(Sum<float>& sum);
-void multiply_sum(Sum<double>& sum);
+void multiply_sum(const Sum<float>& sum);
+void multiply_sum(const Sum<double>& sum);
 
 /// Components of z that one pass computes, of `left`: few enough for registers, in sizes that irreps to l = 4 need.
 inline constexpr int most_outputs = vector_registers == 32 ? 7 : 5;

@@ -271,7 +271,7 @@ void sum_twice(const Sum<T>& task) {
 
 /// Skips the zeros of a pattern, where tiles of channels are full.
 template <class T, int P>
-void sum_pattern(Sum<T>& task) {
+void sum_pattern(const Sum<T>& task) {
     constexpr FoldPattern pattern = fold_patterns[P];
     constexpr int first = next_outputs(pattern.outputs), second = pattern.outputs - first;
     static_assert(second <= most_outputs);
@@ -281,28 +281,35 @@ void sum_pattern(Sum<T>& task) {
         sum_chunk<T, (first > 3 ? Weighting::before : Weighting::after), false, first, pattern.inputs, entries_of(pattern, 0, first)>(task);
 }
 template <class T, int... P>
-CLEBSCH_INLINE void sum_patterns(Sum<T>& task, Lanes<P...>) {
-    static constexpr void (*of_pattern[])(Sum<T>&) = {sum_pattern<T, P>...};
+CLEBSCH_INLINE void sum_patterns(const Sum<T>& task, Lanes<P...>) {
+    static constexpr void (*of_pattern[])(const Sum<T>&) = {sum_pattern<T, P>...};
     of_pattern[task.pattern](task);
 }
 /// It is worth the size of its code where vectors are wide, and in the usual dtype.
 constexpr bool worth_patterns(int element_size) { return vector_bytes >= 32 && element_size == 4; }
 
 template <class T>
-void multiply_any(Sum<T>& task) {
+void sum_some(const Sum<T>& task, int outputs) {
+    if (outputs == 1) sum_outputs<T, 1>(task);
+    else if (outputs == 3) sum_outputs<T, 3>(task);
+    else if (outputs == 4) sum_outputs<T, 4>(task);
+    else if (outputs == 5) sum_outputs<T, 5>(task);
+    else if constexpr (most_outputs == 7) sum_outputs<T, 7>(task);
+}
+
+template <class T>
+void multiply_any(const Sum<T>& sum) {
     if constexpr (worth_patterns(sizeof(T)))
-        if (task.pattern >= 0 && task.weight != nullptr) return sum_patterns<T>(task, typename LanesUpTo<fold_pattern_count>::type{});
+        if (sum.pattern >= 0 && sum.weight != nullptr) return sum_patterns<T>(sum, typename LanesUpTo<fold_pattern_count>::type{});
     if constexpr (worth_patterns(sizeof(T)) && most_outputs < 7)
-        if (task.outputs == 7 && task.inputs == 1 && !task.diagonal && task.weight != nullptr)
-            return sum_twice<T, 4, 3, 1, all_entries, all_entries>(task);
-    for (int left = task.outputs; left > 0;) {
-        const int outputs = next_outputs(left);
-        if (outputs == 1) sum_outputs<T, 1>(task);
-        else if (outputs == 3) sum_outputs<T, 3>(task);
-        else if (outputs == 4) sum_outputs<T, 4>(task);
-        else if (outputs == 5) sum_outputs<T, 5>(task);
-        else if constexpr (most_outputs == 7) sum_outputs<T, 7>(task);
-        left -= outputs;
+        if (sum.outputs == 7 && sum.inputs == 1 && !sum.diagonal && sum.weight != nullptr)
+            return sum_twice<T, 4, 3, 1, all_entries, all_entries>(sum);
+    int outputs = next_outputs(sum.outputs);
+    if (outputs == sum.outputs) return sum_some(sum, outputs);
+    Sum<T> task = sum;
+    for (int left = sum.outputs; left > 0; left -= outputs) {
+        outputs = next_outputs(left);
+        sum_some(task, outputs);
         advance(task, outputs);
     }
 }
@@ -310,7 +317,7 @@ void multiply_any(Sum<T>& task) {
 }  // namespace
 
 bool skips_zeros(int element_size) { return worth_patterns(element_size); }
-void multiply_sum(Sum<float>& sum) { multiply_any(sum); }
-void multiply_sum(Sum<double>& sum) { multiply_any(sum); }
+void multiply_sum(const Sum<float>& sum) { multiply_any(sum); }
+void multiply_sum(const Sum<double>& sum) { multiply_any(sum); }
 
 }  // namespace clebsch::CLEBSCH_ISA
