@@ -98,13 +98,19 @@ CLEBSCH_INLINE void add_product(RowVector<T>& sum, T coefficient, const T* p) {
     for (int n = 0; n < RowVector<T>::vectors; ++n) sum.v[n] += c * load(p + n * lanes_of<T>);
 }
 
+template <class T>
+T* matrix_of(const Run<T>& run, int first) {
+    return first < fold_rows ? run.matrix : run.matrix + run.program.matrix_half;
+}
+
 /// Targets of `Terms` terms each (0: `terms` of them). Known numbers of terms make straight code: a loop of few rounds costs a wrong guess
 /// each time.
 template <class T, int Halves, int Terms>
-CLEBSCH_INLINE void fold_class(const Run<T>& run, const int* target, const T* coefficient, const int* source, FoldClass kind) {
+CLEBSCH_INLINE void fold_class(const Run<T>& run, int first, const int* target, const T* coefficient, const int* source, FoldClass kind) {
     const int count = Terms > 0 ? Terms : kind.terms;
-    const T* slots[2] = {slots_of(run, 0), slots_of(run, fold_rows)};
-    T* matrix[2] = {run.matrix, run.matrix + run.program.matrix_half};
+    const T* slots[2] = {slots_of(run, first), slots_of(run, first + fold_rows)};
+    T* at = matrix_of(run, first);
+    T* matrix[2] = {at, at + run.program.matrix_half};
     for (int n = 0; n < kind.targets; ++n, coefficient += count, source += count) {
         RowVector<T> sum[Halves];
 #pragma GCC unroll 2
@@ -118,25 +124,33 @@ CLEBSCH_INLINE void fold_class(const Run<T>& run, const int* target, const T* co
     }
 }
 
-/// Of fold_rows rows or of twice as many.
+/// Of fold_rows rows from `first` on, or of twice as many.
 template <class T, int Halves>
-void fold_matrices(const Run<T>& run, const FoldFolding& folding) {
+void fold_matrices(const Run<T>& run, const FoldFolding& folding, int first) {
     const FoldView<T>& p = run.program;
     const int* target = p.targets + folding.first_zero;
     for (int n = 0; n < folding.zeros; ++n)
-        for (int h = 0; h < Halves; ++h) store_rows(run.matrix + h * p.matrix_half + target[n], RowVector<T>{});
+        for (int h = 0; h < Halves; ++h) store_rows(matrix_of(run, first) + h * p.matrix_half + target[n], RowVector<T>{});
     target = p.targets + folding.first_target;
     const T* coefficient = p.coefficients + folding.first_term;
     const int* source = p.sources + folding.first_term;
     for (int c = 0; c < folding.classes; ++c) {
         const FoldClass& kind = p.classes[folding.first_class + c];
-        if (kind.terms == 1) fold_class<T, Halves, 1>(run, target, coefficient, source, kind);
-        else if (kind.terms == 2) fold_class<T, Halves, 2>(run, target, coefficient, source, kind);
-        else fold_class<T, Halves, 0>(run, target, coefficient, source, kind);
+        if (kind.terms == 1) fold_class<T, Halves, 1>(run, first, target, coefficient, source, kind);
+        else if (kind.terms == 2) fold_class<T, Halves, 2>(run, first, target, coefficient, source, kind);
+        else fold_class<T, Halves, 0>(run, first, target, coefficient, source, kind);
         target += kind.targets;
         coefficient += kind.terms * kind.targets;
         source += kind.terms * kind.targets;
     }
+}
+
+/// Both halves at a time are worth code of their own where vectors are wide, and in the usual dtype.
+template <class T>
+void fold_matrices(const Run<T>& run, const FoldFolding& folding) {
+    if constexpr (vector_bytes >= 32 && sizeof(T) == 4)
+        if (run.rows > fold_rows) return fold_matrices<T, 2>(run, folding, 0);
+    for (int first = 0; first < run.rows; first += fold_rows) fold_matrices<T, 1>(run, folding, first);
 }
 
 /// A vector of channels of sum over terms of factor * row, added to `out` where `add` says so.
@@ -412,8 +426,7 @@ void run_any(const FoldView<T>& program, const Block<T>& block) {
                     make_blend(run, program.blend[index], index);
                     break;
                 case FoldStepKind::folding:
-                    if (run.rows > fold_rows) fold_matrices<T, 2>(run, program.folding[index]);
-                    else fold_matrices<T, 1>(run, program.folding[index]);
+                    fold_matrices(run, program.folding[index]);
                     break;
                 case FoldStepKind::multiply:
                     run_multiply(run, program.multiply[index]);

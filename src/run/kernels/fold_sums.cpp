@@ -289,28 +289,26 @@ CLEBSCH_INLINE void sum_patterns(const Sum<T>& task, Lanes<P...>) {
 constexpr bool worth_patterns(int element_size) { return vector_bytes >= 32 && element_size == 4; }
 
 template <class T>
-void sum_some(const Sum<T>& task, int outputs) {
-    if (outputs == 1) sum_outputs<T, 1>(task);
-    else if (outputs == 3) sum_outputs<T, 3>(task);
-    else if (outputs == 4) sum_outputs<T, 4>(task);
-    else if (outputs == 5) sum_outputs<T, 5>(task);
-    else if constexpr (most_outputs == 7) sum_outputs<T, 7>(task);
-}
-
-template <class T>
 void multiply_any(const Sum<T>& sum) {
     if constexpr (worth_patterns(sizeof(T)))
         if (sum.pattern >= 0 && sum.weight != nullptr) return sum_patterns<T>(sum, typename LanesUpTo<fold_pattern_count>::type{});
     if constexpr (worth_patterns(sizeof(T)) && most_outputs < 7)
         if (sum.outputs == 7 && sum.inputs == 1 && !sum.diagonal && sum.weight != nullptr)
             return sum_twice<T, 4, 3, 1, all_entries, all_entries>(sum);
-    int outputs = next_outputs(sum.outputs);
-    if (outputs == sum.outputs) return sum_some(sum, outputs);
-    Sum<T> task = sum;
-    for (int left = sum.outputs; left > 0; left -= outputs) {
-        outputs = next_outputs(left);
-        sum_some(task, outputs);
-        advance(task, outputs);
+    Sum<T> rest;
+    const Sum<T>* task = &sum;
+    for (int left = sum.outputs; left > 0;) {
+        const int outputs = next_outputs(left);
+        if (outputs == 1) sum_outputs<T, 1>(*task);
+        else if (outputs == 3) sum_outputs<T, 3>(*task);
+        else if (outputs == 4) sum_outputs<T, 4>(*task);
+        else if (outputs == 5) sum_outputs<T, 5>(*task);
+        else if constexpr (most_outputs == 7) sum_outputs<T, 7>(*task);
+        left -= outputs;
+        if (left == 0) break;
+        if (task == &sum) rest = sum;
+        advance(rest, outputs);
+        task = &rest;
     }
 }
 

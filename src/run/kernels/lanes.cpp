@@ -128,6 +128,13 @@ template <class T, class Rows>
     }
 }
 
+/// Where numbers are, and a block of the first one behind them.
+template <class T>
+[[gnu::noinline]] void find_slots(const T** from, const std::int32_t* slots, int count, const T* scratch) {
+#pragma GCC unroll 1
+    for (int k = 0; k < count + block<T>; ++k) from[k] = scratch + static_cast<std::int64_t>(slots[k < count ? k : 0]) * tile<T>;
+}
+
 /// Row by row as far as transposing allows, so that whole cache lines are written one after another.
 template <bool add, class T, class Rows>
 [[gnu::always_inline]] inline void store_blocks(const Rows& row, int count, const std::int32_t* slots, const T* scratch, int rows) {
@@ -135,8 +142,7 @@ template <bool add, class T, class Rows>
     for (int first = 0; first < count; first += most) {
         const int end = count - first < most ? count : first + most;
         const T* from[most + n];
-        for (int k = first; k < end; ++k) from[k - first] = scratch + static_cast<std::int64_t>(slots[k]) * tile<T>;
-        for (int k = end; k < end + n; ++k) from[k - first] = from[0];
+        find_slots(from, slots + first, end - first, scratch);
         for (int r = 0; r < rows; r += step) {
             const int here = rows - r < step ? rows - r : step;
             const auto block_at = [&](int begin, BlockVector<T>* v) __attribute__((always_inline)) {
