@@ -145,6 +145,15 @@ static void __syncthreads() {
     while (host::block_generation == mine) host::give_way();
     threadIdx = thread;
 }
+static int __syncthreads_or(int yes) {
+    static int any;
+    __syncthreads();  // all have read the last one
+    any = 0;
+    __syncthreads();
+    any |= yes != 0 ? 1 : 0;
+    __syncthreads();
+    return any;
+}
 static void __syncwarp() { host::meet(0); }
 template <class T>
 static T __shfl_xor_sync(unsigned, T value, int other) {

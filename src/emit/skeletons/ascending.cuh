@@ -10,15 +10,13 @@ struct AscendingArguments {
 static constexpr int ascending_threads = 1024;
 
 static __device__ __forceinline__ void ascending_or_nan(const AscendingArguments& a) {
-    __shared__ int found;
-    if (threadIdx.x == 0) found = 0;
-    __syncthreads();
     const int lane = threadIdx.x % 32;
     const auto row_at = [&](i64 i) -> i64 {
         if (i < 0 || i >= a.entries) return -1;
         const i64 row = a.wide ? static_cast<const i64*>(a.index)[i] : static_cast<i64>(static_cast<const int*>(a.index)[i]);
         return row < a.index_rows ? row : -1;
     };
+    bool falls = false;
     const i64 step = static_cast<i64>(gridDim.x) * ascending_threads;
     for (i64 begin = static_cast<i64>(blockIdx.x) * ascending_threads + threadIdx.x - lane; begin < a.entries; begin += step) {
         const i64 row = row_at(begin + lane);
@@ -36,10 +34,9 @@ static __device__ __forceinline__ void ascending_or_nan(const AscendingArguments
         }
         const unsigned lower = rows & ((1u << lane) - 1);
         const i64 in_warp = __shfl_sync(0xffffffffu, row, lower != 0 ? 31 - __clz(static_cast<int>(lower)) : lane);
-        if (row >= 0 && row < (lower != 0 ? in_warp : before)) found = 1;
+        falls = falls || (row >= 0 && row < (lower != 0 ? in_warp : before));
     }
-    __syncthreads();
-    if (found == 0) return;
+    if (!__syncthreads_or(falls)) return;
     for (i64 o = 0; o < a.outputs; ++o) {
         const AscendingOutput& output = a.output[o];
         for (i64 row = threadIdx.x / 32; row < output.rows; row += ascending_threads / 32)
