@@ -299,7 +299,7 @@ struct PlanOptions {
     std::string kernel = {};                           ///< "", or a kernel family to force, for tests
     std::string device = {};                           ///< "": the processor; "cuda", "cuda:1": a GPU, run by launch()
     bool deterministic = false;                        ///< on a GPU: every sum has one order (clebsch_plan_options)
-    bool nan_if_unsorted = false;                      ///< on a GPU: likewise
+    bool nan_if_unsorted = false;                      ///< on a GPU: outputs are NaN where a sorted index decreases
 };
 
 struct RunOptions {

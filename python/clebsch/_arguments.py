@@ -25,9 +25,12 @@ def array_of(name: str, value: Any) -> np.ndarray:
 
 def real_number(name: str, value: Any) -> float:
     """The number as a float; text is no number."""
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
-        raise ClebschError(f"{name}: expected a number, got {value!r}")
-    return float(value)
+    try:
+        if isinstance(value, (str, bytes, complex, np.complexfloating)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ClebschError(f"{name}: expected a number, got {value!r}") from None
 
 
 def path_bytes(name: str, value: Any) -> bytes:

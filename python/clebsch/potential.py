@@ -57,7 +57,9 @@ class Potential:
         kinds = {"float32": 0, "float64": 1}
         name = dtype_name("dtype", dtype, kinds, "float32 or float64")
         skin = real_number("skin", skin)
-        if table_tolerance is not None and not 0 < real_number("table_tolerance", table_tolerance) < 1:
+        if table_tolerance is not None:
+            table_tolerance = real_number("table_tolerance", table_tolerance)
+        if table_tolerance is not None and not 0 < table_tolerance < 1:
             raise ClebschError(f"table_tolerance: expected a number between 0 and 1, got {table_tolerance}")
         options = lib.PotentialOptions(
             size=sizeof(lib.PotentialOptions),

@@ -109,10 +109,7 @@ class CpuEvaluation final : public Evaluation {
         return usual().plan.workspace_bytes(usual_rows(atoms, edges), parallel_for().threads);
     }
 
-    void prepare(std::int64_t atoms, std::int64_t edges) override {
-        Planned& planned = of_pairs_ ? *of_pairs_ : *of_edges_;
-        planned.weights(usual_rows(atoms, edges));
-    }
+    void prepare(std::int64_t atoms, std::int64_t edges) override { usual().weights(usual_rows(atoms, edges)); }
 
     void run(const EvaluationCall& call, Energies& result) override {
         const Graph& graph = *call.graph;
@@ -148,6 +145,7 @@ class CpuEvaluation final : public Evaluation {
         sums_.arrays.array("energy", result.energy.data(), call.structures);
         sums_.arrays.array("forces", result.forces.data(), atoms);
         sums_.arrays.array("virial", result.virial.data(), call.structures);
+        for (Planned* planned : {&gradient, &sums_}) planned->weights(planned->arrays.rows());
         const FlushToZero flush;  // weights of channels that training gave up are denormal
         const FlushedTasks tasks(parallel_for());
         for (Planned* planned : {&gradient, &sums_}) planned->launch(workspace_, tasks.parallel_for());
@@ -186,6 +184,7 @@ class CpuEvaluation final : public Evaluation {
         if (!of_edges_) bind_weights(of_edges_.emplace(gradient_of_edges(model_, options_)));
         return *of_edges_;
     }
+    Planned& usual() { return of_pairs_ ? *of_pairs_ : *of_edges_; }
     const Planned& usual() const { return of_pairs_ ? *of_pairs_ : *of_edges_; }
 
     const Model& model_;

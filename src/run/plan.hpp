@@ -44,8 +44,8 @@ class PolynomialPlan {
     /// a number is negative, or the size exceeds 2^63.
     std::size_t workspace_bytes(std::span<const std::int64_t> rows, int threads) const;
 
-    /// Writes the outputs. Results are bitwise the same for every parallel_for and every workspace. Allocates
-    /// nothing, unless an array's address is no multiple of its element's size (run/realigned.hpp). Throws Error before anything is
+    /// Writes the outputs. Results are bitwise the same for every parallel_for and every workspace. Allocates nothing after the first call
+    /// of a thread, unless an array's address is no multiple of its element's size (run/realigned.hpp). Throws Error before anything is
     /// written: see check_index and check_buffer, overlapping buffers, a workspace that is null or smaller than workspace_bytes(call.rows,
     /// parallel_for.threads).
     void launch(const Call& call, Workspace workspace, const ParallelFor& parallel_for = {}) const;

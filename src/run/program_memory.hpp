@@ -22,7 +22,7 @@ struct ProgramMemory {
     std::vector<std::int64_t> peak_bytes;   ///< per row of every space; last: shared
     std::vector<std::int64_t> total_bytes;  ///< the same without sharing memory
 
-    /// The same, roughly, for any numbers of rows.
+    /// Bytes of all regions but for what they are rounded up by, for any numbers of rows.
     double size(std::span<const std::int64_t> rows) const;
     /// Bytes of all regions. Throws Error when they exceed 2^63.
     std::size_t bytes(std::span<const std::int64_t> rows) const;

@@ -44,7 +44,7 @@ std::vector<ValueUse> uses_by_groups(const TiledProgram& tiled) {
     return uses;
 }
 
-/// Where the intermediates would lie: bytes of every space's row are known before steps are made.
+/// Where what groups hand to one another would lie: bytes of every space's row are known before steps are made.
 ProgramMemory memory_between_groups(const TiledProgram& tiled, StepRequest request) {
     request.program = &tiled.program;
     request.dtypes.assign(tiled.program.values.size(), request.compute);
@@ -56,17 +56,19 @@ ProgramMemory memory_between_groups(const TiledProgram& tiled, StepRequest reque
 /// A way to run the program. Its plan is made when it is first needed: of two, most callers need one.
 class LaterPlan {
  public:
-    LaterPlan(std::function<TiledProgram()> divide, std::function<TiledPlan*(TiledProgram)> make)
-        : divide_(std::move(divide)), make_(std::move(make)) {}
+    explicit LaterPlan(std::function<std::unique_ptr<const TiledPlan>()> make) : make_(std::move(make)) {}
 
+    /// An attempt that throws may be made again.
     const TiledPlan& get() const {
-        std::call_once(once_, [this] { plan_.reset(make_(divide_())); });
+        std::call_once(once_, [this] {
+            plan_ = make_();
+            make_ = nullptr;  // the programs it holds
+        });
         return *plan_;
     }
 
  private:
-    std::function<TiledProgram()> divide_;
-    std::function<TiledPlan*(TiledProgram)> make_;
+    mutable std::function<std::unique_ptr<const TiledPlan>()> make_;
     mutable std::once_flag once_;
     mutable std::unique_ptr<const TiledPlan> plan_;
 };
@@ -96,7 +98,8 @@ std::vector<std::string> row_spaces(const Program& program) {
 struct ProgramPlan::Data : ProgramArguments {
     using ProgramArguments::ProgramArguments;
     InstructionSet isa{};
-    /// One, or two: that keeps more, which runs while its intermediates take at most keep_bytes, and that computes more again.
+    /// One, or two: that keeps more, which runs while what its groups hand to one another takes at most keep_bytes, and that computes more
+    /// again.
     std::vector<std::unique_ptr<const LaterPlan>> ways;
     ProgramMemory kept;  ///< by the first of two
     std::int64_t keep_bytes = 0;
@@ -131,9 +134,8 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
                               .isa = data->isa,
                               .family = options.family};
     const auto add_way = [&](std::function<TiledProgram()> divide) {
-        data->ways.push_back(std::make_unique<const LaterPlan>(std::move(divide), [=, rows = options.chunk_rows](TiledProgram tiled) {
-            return new TiledPlan(std::move(tiled), request, fuse, rows);
-        }));
+        data->ways.push_back(std::make_unique<const LaterPlan>(
+            [=, rows = options.chunk_rows] { return std::make_unique<const TiledPlan>(divide(), request, fuse, rows); }));
     };
     const auto ready = [fuse](const Program& given) {
         Program simple = simplified(with_harmonic_chains(given));
@@ -145,13 +147,12 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
         add_little(options.for_more_rows.value_or(program));
     } else {
         const Program parts = ready(program);
-        const TiledProgram much = divided(parts, keep_much);
+        TiledProgram much = divided(parts, keep_much);
         data->kept = memory_between_groups(much, request);
         add_way([=] { return much; });
         if (options.for_more_rows) {
             add_little(*options.for_more_rows);
-        } else if (const TiledProgram little = divided(parts, keep_little);
-                   much.groups != little.groups || much.program != little.program) {
+        } else if (TiledProgram little = divided(parts, keep_little); much.groups != little.groups || much.program != little.program) {
             add_way([=] { return little; });
         }
     }

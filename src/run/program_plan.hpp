@@ -23,7 +23,8 @@ struct ProgramOptions {
     std::optional<InstructionSet> instruction_set = {};  ///< default: default_instruction_set()
     std::string family = {};                             ///< the only kernel family asked before `general`; empty: all
     bool fuse = true;  ///< run nodes together, a few rows at a time, and those with few numbers per row as one step
-    /// Bytes of intermediates up to which values are kept that are computed again for more rows, where keeping is faster. 0: never.
+    /// Bytes of what groups of nodes hand to one another up to which values are kept that are computed again for more rows, where keeping
+    /// is faster. 0: never.
     std::int64_t keep_bytes = 64 * 1024 * 1024;
     /// A program of the same meaning, inputs, outputs and indices that runs instead of the given one for more rows than that.
     std::optional<Program> for_more_rows = {};

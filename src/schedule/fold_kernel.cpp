@@ -239,7 +239,10 @@ class Packed {
         matrix.inputs = plan.inputs;
         matrix.diagonal = plan.diagonal;
         std::vector<bool> has_term(static_cast<std::size_t>(plan.outputs) * static_cast<std::size_t>(plan.inputs), false);
-        for (const FoldEntry& entry : plan.entries) has_term[static_cast<std::size_t>(entry.i * plan.outputs + entry.k)] = true;
+        for (const FoldEntry& entry : plan.entries) {
+            const int place = entry.i * plan.outputs + entry.k;
+            has_term[static_cast<std::size_t>(place)] = true;
+        }
         matrix.pattern = pattern_of(matrix, has_term);
         matrices_.push_back(matrix);
     }

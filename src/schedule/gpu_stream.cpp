@@ -387,12 +387,12 @@ std::optional<StreamSchedule> fit(const GpuProblem& problem, StreamSchedule sche
     };
     schedule.teams = schedule.producer_warps = 1;
     schedule.producer_registers = schedule.consumer_registers = 0;
-    constexpr int most_blocks = 8, spare_registers = 16;
+    constexpr int most_blocks = 8, comfortable_registers = 16;
     if (schedule.threads() <= 1024 && problem.team_warps == 0)
         for (schedule.blocks = problem.blocks > 0 ? problem.blocks : most_blocks; schedule.blocks >= 1; --schedule.blocks) {
             const int cap = register_cap(problem, schedule, schedule.blocks);
             schedule.spare_registers = cap - needed;
-            if (cap >= needed || problem.blocks > 0) consider(cap >= needed + spare_registers ? 1.0 : 0.98);
+            if (cap >= needed || problem.blocks > 0) consider(cap >= needed + comfortable_registers ? 1.0 : 0.98);
             if (problem.blocks > 0) break;
         }
     if (problem.target.bulk_copies() && problem.blocks == 0) {
@@ -480,6 +480,10 @@ std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::st
         std::ranges::count(best->operands, StreamWay::staged, &StreamOperand::way) >= many_operands) {
         StreamSchedule roomy = *best;
         park(problem, roomy, order, best->parked_numbers + enough_spare - best->spare_registers);
+        const int more = roomy.parked_numbers - best->parked_numbers;
+        roomy.live_numbers -= more;
+        roomy.spare_registers += more;
+        for (double& instructions : roomy.instructions) instructions += parked_instructions * more;
         if (fill_stages(problem, roomy)) best = std::move(roomy);
     }
     // 16-bit numbers cannot be added atomically in the precision of the sums.

@@ -40,6 +40,7 @@ bool uses(const GpuProblem& problem, const StreamShare& share, Place place) {
 std::vector<std::pair<int, int>> parking_order(const GpuProblem& problem, const StreamSchedule& schedule) {
     const std::map<Place, std::set<Place>> pairs = pairs_of_constants(problem, schedule);
     std::vector<Place> order;
+    order.reserve(pairs.size());
     for (const auto& [place, set] : pairs) order.push_back(place);
     std::ranges::stable_sort(order, {}, [&](const Place& place) { return std::pair(pairs.at(place).size(), -components(problem, place)); });
     return order;

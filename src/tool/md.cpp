@@ -280,6 +280,7 @@ void add_md(CLI::App& app, int& status) {
             if (option->count() > 0 && arguments->ensemble != ensemble)
                 fail(option->get_name() + ": expected with --ensemble " + ensemble + " only, got --ensemble " + arguments->ensemble);
         };
+        parse_ensemble(arguments->ensemble);  // names a wrong one before its options
         only_of(friction, "langevin");
         only_of(time_constant, "svr");
         status = Run(*arguments).run();

@@ -116,7 +116,7 @@ TEST_CASE("kernels of named problems need the registers and shared memory of the
                "with,\n"
             << "# bytes of spill stores and loads in the code, bytes of shared memory a block, kilobytes of machine code in all, seconds "
                "to\n"
-            << "# compile (on a busy machine)\n"
+            << "# compile (roughly)\n"
             << written.str();
         return;
     }

@@ -56,6 +56,8 @@ def test_one_atom_and_no_atoms() -> None:
         {"positions": np.zeros((2, 3)), "cutoff": -1.0},
         {"positions": np.zeros((2, 3)), "cutoff": "3"},
         {"positions": np.zeros((2, 3)), "cutoff": None},
+        {"positions": np.zeros((2, 3)), "cutoff": np.ones(2)},
+        {"positions": np.zeros((2, 3)), "cutoff": np.complex128(1)},
         {"positions": np.array([[np.nan, 0, 0]]), "cutoff": 1.0},
         {"positions": np.zeros((1, 3)), "cutoff": 1.0, "cell": np.zeros((3, 3))},
         {"positions": np.zeros((1, 3)), "cutoff": 1.0, "cell": np.eye(2)},

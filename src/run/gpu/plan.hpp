@@ -51,9 +51,9 @@ class PolynomialPlan {
     std::size_t workspace_bytes(std::span<const std::int64_t> rows) const;
 
     /// Puts the work on the stream: all buffers, indices and the workspace (at a multiple of `workspace_alignment`) are in this device's
-    /// memory. Outputs are overwritten. Does not allocate, wait, compile or copy, so it can be captured into a graph. Throws Error before
-    /// anything is put there: see check_buffer; index arrays of the wrong length. Values of indices are checked by the kernels: one out of
-    /// range counts as masked, and index_error() tells afterwards.
+    /// memory. Outputs are overwritten. Does not allocate (but for a list at the first call of a thread), wait, compile or copy, so it can
+    /// be captured into a graph. Throws Error before anything is put there: see check_buffer; index arrays of the wrong length. Values of
+    /// indices are checked by the kernels: one out of range counts as masked, and index_error() tells afterwards.
     void launch(const Call& call, Workspace workspace, Stream stream) const;
 
     /// Waits for the device; whether a launch since the last call met an index out of range, or a sorted one that decreases (what belongs
