@@ -31,6 +31,7 @@ std::vector<Block> blocks_of(const std::vector<Segment>& segments, Layout layout
 }  // namespace
 
 bool same_arrangement(const std::vector<Segment>& a, Layout a_layout, const std::vector<Segment>& b, Layout b_layout) {
+    if (a_layout == b_layout && a == b) return true;
     for (bool plain : {false, true}) {
         if (blocks_of(a, a_layout, plain) == blocks_of(b, b_layout, plain)) return true;
     }

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "algebra/harmonics.hpp"
+#include "describe/rewrites.hpp"
 
 namespace clebsch {
 namespace {
@@ -121,15 +122,16 @@ std::optional<HarmonicPath> harmonic_path(const PolynomialNode& node, const Path
 
 class ChainRewrite {
  public:
-    explicit ChainRewrite(const Program& program) : program_(program), result_(program) {
-        result_.nodes.clear();
-        for (const Value& value : program.values) names_.insert(value.name);
-    }
-
-    Program run() {
+    explicit ChainRewrite(const Program& program) : program_(program) {
         for (const Node& node : program_.nodes)
             if (const auto* polynomial = std::get_if<PolynomialNode>(&node)) collect(*polynomial);
-        if (needed_.empty()) return program_;
+    }
+
+    bool changes() const { return !needed_.empty(); }
+
+    Program run() {
+        result_ = without_nodes(program_);
+        for (const Value& value : program_.values) names_.insert(value.name);
         for (const Node& node : program_.nodes) {
             if (const auto* polynomial = std::get_if<PolynomialNode>(&node)) rewrite(*polynomial);
             else result_.nodes.push_back(node);
@@ -305,6 +307,9 @@ class ChainRewrite {
 
 }  // namespace
 
-Program with_harmonic_chains(const Program& program) { return ChainRewrite(program).run(); }
+Program with_harmonic_chains(Program program) {
+    ChainRewrite rewrite(program);
+    return rewrite.changes() ? rewrite.run() : std::move(program);
+}
 
 }  // namespace clebsch

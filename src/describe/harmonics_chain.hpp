@@ -11,6 +11,6 @@ namespace clebsch {
 /// number. An axis that belongs to the output (a gradient) or a cotangent on the degree's own axis stay in the last product. Expanded
 /// monomials would lose 3e-4 at l = 12 in float32, the chain keeps rounding. New values are per iteration row, named after their degree.
 /// Paths whose vectors have different channels are left as they are.
-Program with_harmonic_chains(const Program& program);
+Program with_harmonic_chains(Program program);
 
 }  // namespace clebsch

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "base/error.hpp"
@@ -15,11 +16,9 @@ std::string quoted(std::string_view name) { return '\'' + std::string(name) + '\
 /// As for operands of polynomials.
 constexpr std::int64_t largest_size = std::int64_t{1} << 48;
 
-void check_name(const std::string& what, const std::string& name) {
-    if (!is_name(name)) {
-        fail(what + ": expected a name (a letter or '_', then letters, digits, '_' or '.', at most 255 characters), got " +
-             quoted(name.substr(0, 60)));
-    }
+[[noreturn]] void fail_name(const std::string& what, const std::string& name) {
+    fail(what + ": expected a name (a letter or '_', then letters, digits, '_' or '.', at most 255 characters), got " +
+         quoted(name.substr(0, 60)));
 }
 
 std::string space_text(const std::string& space) { return space.empty() ? "shared" : "in space " + quoted(space); }
@@ -50,8 +49,8 @@ class ProgramCheck {
 
     void run() {
         names();
-        interface(program_.inputs, "input");
-        interface(program_.outputs, "output");
+        interface(program_.inputs, Role::input);
+        interface(program_.outputs, Role::output);
         for (const int input : program_.inputs) written_[at(input)] = true;
         for (const int output : program_.outputs) {
             if (written_[at(output)]) fail("value " + quoted(name(output)) + " is an input and an output: an output is written by a node");
@@ -76,29 +75,32 @@ class ProgramCheck {
     void names() const {
         std::set<std::string_view> seen;
         for (const Index& index : program_.indices) {
-            for (const std::string& word : {index.name, index.from, index.to}) check_name("index " + quoted(index.name), word);
+            for (const std::string& word : {std::cref(index.name), std::cref(index.from), std::cref(index.to)})
+                if (!is_name(word)) fail_name("index " + quoted(index.name), word);
             if (!seen.insert(index.name).second) fail("two indices of the program are called " + quoted(index.name));
         }
         seen.clear();
         for (const Value& value : program_.values) {
-            check_name("value", value.name);
-            if (!value.space.empty()) check_name("value " + quoted(value.name) + ", row space", value.space);
+            if (!is_name(value.name)) fail_name("value", value.name);
+            if (!value.space.empty() && !is_name(value.space)) fail_name("value " + quoted(value.name) + ", row space", value.space);
             if (!seen.insert(value.name).second) fail("two values of the program are called " + quoted(value.name));
             validate_segments(value);
         }
     }
 
-    void in_range(int value, const std::string& where) const {
+    void in_range(int value, std::string_view where) const {
         if (value < 0 || at(value) >= program_.values.size()) {
-            fail(where + " refers to value " + std::to_string(value) + ", there are " + std::to_string(program_.values.size()));
+            fail(std::string(where) + " refers to value " + std::to_string(value) + ", there are " +
+                 std::to_string(program_.values.size()));
         }
     }
 
-    void interface(const std::vector<int>& values, const std::string& role) const {
+    void interface(const std::vector<int>& values, Role role) const {
         std::set<int> seen;
         for (const int value : values) {
-            in_range(value, "the list of " + role + "s");
-            if (!seen.insert(value).second) fail("value " + quoted(name(value)) + " is listed twice as an " + role);
+            in_range(value, role == Role::input ? "the list of inputs" : "the list of outputs");
+            if (!seen.insert(value).second)
+                fail("value " + quoted(name(value)) + " is listed twice as an " + (role == Role::input ? "input" : "output"));
         }
     }
 
@@ -152,7 +154,7 @@ class ProgramCheck {
                      " arrange their numbers differently (segments or layout); the operand has " + std::to_string(operand.size()) +
                      " numbers per row, the value " + std::to_string(value.size()));
             }
-            if (const std::string space = polynomial.space_of(operand); value.space != space) {
+            if (const std::string& space = polynomial.space_of(operand); value.space != space) {
                 fail(where_ + ": operand " + quoted(operand.name) + " is " + space_text(space) + ", value " + quoted(value.name) + " is " +
                      space_text(value.space));
             }

@@ -30,6 +30,10 @@ Polynomial restricted_to(const Polynomial& polynomial, const std::vector<int>& k
 
 }  // namespace
 
+Program without_nodes(const Program& program) {
+    return {.indices = program.indices, .values = program.values, .inputs = program.inputs, .outputs = program.outputs, .nodes = {}};
+}
+
 OperandSelection drop_unused(const Polynomial& polynomial) {
     std::vector<bool> used(polynomial.operands.size(), false);
     for (const Path& path : polynomial.paths)

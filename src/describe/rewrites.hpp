@@ -51,6 +51,9 @@ std::vector<ChannelBlock> split_by_channels(const Polynomial& polynomial);
 /// nodes whose values are named after operands (and `products` for t); a polynomial without such paths gives a program of one node.
 Program split_mixing(const Polynomial& polynomial, double least_gain = 1.0);
 
+/// A program to give nodes of its own: the values, indices, inputs and outputs of another.
+Program without_nodes(const Program& program);
+
 /// The reverse, and more: a polynomial equal to a program of polynomial nodes all of which run over the same rows. Every intermediate value
 /// that is addressed by `each` (or, over the space of one row, shared) is replaced by the paths that make it; coefficients are contracted
 /// (a contraction with an identity keeps names). Throws Error(unsupported) when a node is a function, rows differ, an intermediate is

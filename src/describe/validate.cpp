@@ -1,6 +1,7 @@
 // What makes a polynomial meaningful; every message names the operand or path, what was expected and what came.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -36,26 +37,25 @@ void check_distinct(const char* what, const std::vector<T>& items) {
 void check_indices(const Polynomial& polynomial) {
     if (!polynomial.rows.empty()) check_name("row space", polynomial.rows);
     check_distinct("index", polynomial.indices);
-    for (const Index& index : polynomial.indices) {
-        check_name(("index " + quoted(index.name) + ": space").c_str(), index.from);
-        check_name(("index " + quoted(index.name) + ": space").c_str(), index.to);
-    }
+    for (const Index& index : polynomial.indices)
+        for (const std::string& space : {std::cref(index.from), std::cref(index.to)})
+            if (!is_name(space)) check_name(("index " + quoted(index.name) + ": space").c_str(), space);
 }
 
 void check_addressing(const Polynomial& polynomial, const Operand& operand) {
-    const std::string where = "operand " + quoted(operand.name) + ": ";
+    const auto where = [&] { return "operand " + quoted(operand.name) + ": "; };
     const std::vector<std::string>& via = operand.rows.via;
     if (operand.rows.kind != Addressing::Kind::indexed) {
-        if (!via.empty()) fail(where + "only indexed operands go through indices, got " + quoted(via.front()));
+        if (!via.empty()) fail(where() + "only indexed operands go through indices, got " + quoted(via.front()));
         return;
     }
-    if (via.empty()) fail(where + "indexed without the name of an index");
+    if (via.empty()) fail(where() + "indexed without the name of an index");
     std::string space = polynomial.rows;
     for (const std::string& name : via) {
         const auto index = std::ranges::find(polynomial.indices, name, &Index::name);
-        if (index == polynomial.indices.end()) fail(where + "index " + quoted(name) + " is not among the polynomial's indices");
+        if (index == polynomial.indices.end()) fail(where() + "index " + quoted(name) + " is not among the polynomial's indices");
         if (index->from != space)
-            fail(where + "index " + quoted(name) + " expects rows of " + quoted(index->from) + ", got rows of " + quoted(space));
+            fail(where() + "index " + quoted(name) + " expects rows of " + quoted(index->from) + ", got rows of " + quoted(space));
         space = index->to;
     }
 }
@@ -65,19 +65,19 @@ void check_operand(const Polynomial& polynomial, const Operand& operand) {
     std::int64_t size = 0;
     for (std::size_t i = 0; i < operand.segments.size(); ++i) {
         const Segment& segment = operand.segments[i];
-        const std::string where = "operand " + quoted(operand.name) + ", segment " + std::to_string(i) + ": ";
-        if (segment.multiplicity < 0) fail(where + "expected a multiplicity of at least 0, got " + std::to_string(segment.multiplicity));
-        if (segment.components < 1) fail(where + "expected at least 1 component, got " + std::to_string(segment.components));
+        const auto where = [&] { return "operand " + quoted(operand.name) + ", segment " + std::to_string(i) + ": "; };
+        if (segment.multiplicity < 0) fail(where() + "expected a multiplicity of at least 0, got " + std::to_string(segment.multiplicity));
+        if (segment.components < 1) fail(where() + "expected at least 1 component, got " + std::to_string(segment.components));
         if (segment.irrep) {
             if (segment.irrep->degree < 0 || segment.irrep->degree > max_degree)
-                fail(where + "expected an irrep of degree 0 to " + std::to_string(max_degree) + ", got " +
+                fail(where() + "expected an irrep of degree 0 to " + std::to_string(max_degree) + ", got " +
                      std::to_string(segment.irrep->degree));
             if (segment.components != segment.irrep->dim())
-                fail(where + "irrep " + to_text(*segment.irrep) + " has " + std::to_string(segment.irrep->dim()) + " components, got " +
+                fail(where() + "irrep " + to_text(*segment.irrep) + " has " + std::to_string(segment.irrep->dim()) + " components, got " +
                      std::to_string(segment.components));
         }
         if (segment.multiplicity > (largest_size - size) / segment.components)
-            fail(where + "a row of more than 2^48 numbers is not supported (multiplicity " + std::to_string(segment.multiplicity) + ")");
+            fail(where() + "a row of more than 2^48 numbers is not supported (multiplicity " + std::to_string(segment.multiplicity) + ")");
         size += segment.size();
     }
 }
@@ -156,7 +156,6 @@ class PathCheck {
     void check_channels(std::size_t f, bool (&used)[26]) const {
         const Factor& factor = path_.factors[f];
         std::int64_t count = 1;
-        std::string letters;
         std::vector<ChannelGroup> groups;
         try {
             groups = parse_channels(factor.channels);
@@ -166,8 +165,18 @@ class PathCheck {
             if (found == path_.extents.end())
                 fail(where(f) + "letter '" + letter + "' of channels " + quoted(factor.channels) + " has no extent");
             used[letter - 'a'] = true;
-            letters += (letters.empty() ? "" : ", ") + std::string(1, letter) + " = " + std::to_string(found->second);
             return found->second;
+        };
+        const auto letters = [&] {
+            std::string text;
+            const auto add = [&](char letter) {
+                text += (text.empty() ? " with " : ", ") + std::string(1, letter) + " = " + std::to_string(extent(letter));
+            };
+            for (const ChannelGroup& group : groups) {
+                add(group.first);
+                if (group.restricted()) add(group.second);
+            }
+            return text;
         };
         for (const ChannelGroup& group : groups) {
             std::int64_t n = extent(group.first);
@@ -183,8 +192,8 @@ class PathCheck {
             if (__builtin_mul_overflow(count, n, &count)) fail(where(f) + "the number of channels exceeds 2^63");
         }
         if (count != segment(factor).multiplicity)
-            fail(where(f) + "channels " + quoted(factor.channels) + (letters.empty() ? "" : " with " + letters) + " are " +
-                 std::to_string(count) + ", the segment has " + std::to_string(segment(factor).multiplicity));
+            fail(where(f) + "channels " + quoted(factor.channels) + letters() + " are " + std::to_string(count) + ", the segment has " +
+                 std::to_string(segment(factor).multiplicity));
     }
 
     void check_axis(std::size_t f, std::vector<int>& factor_of_axis) const {

@@ -224,6 +224,12 @@ struct Edge {
     Vector vector;
 };
 
+/// Room for as many more numbers as one structure has at most. A batch of many still grows in few steps.
+template <class T>
+void make_room(std::vector<T>& numbers, std::size_t more) {
+    if (numbers.capacity() - numbers.size() < more) numbers.reserve(std::max(numbers.size() + more, 2 * numbers.capacity()));
+}
+
 /// Appends the edges of one structure, whose first node is `first`.
 void add_structure(const Structure& structure, const std::string& name, const NeighbourOptions& options, Graph& graph) {
     const std::int64_t first = graph.nodes, atoms = structure.atoms();
@@ -250,6 +256,10 @@ void add_structure(const Structure& structure, const std::string& name, const Ne
     receivers.reserve(pairs.points.size());
     for (const auto& pair : pairs.points) receivers.push_back(pair[0]);
     const Grouping by_receiver = group_by(receivers, atoms, "vesin: first point of pair ");
+    make_room(graph.sender, pairs.points.size());
+    make_room(graph.receiver, pairs.points.size());
+    make_room(graph.vectors, 3 * pairs.points.size());
+    make_room(graph.shifts, 3 * pairs.points.size());
     std::vector<Edge> edges;  // of one receiver
     for (std::int64_t receiver = 0; receiver < atoms; ++receiver) {
         edges.clear();

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "base/error.hpp"
 
@@ -59,6 +60,10 @@ float from_float16(std::uint16_t bits) {
 /// `out` has as many numbers as the array.
 template <class Stored, class Value, class Convert>
 void convert(const Array& array, std::vector<Value>& out, Convert from) {
+    if constexpr (std::is_same_v<Stored, Value>) {
+        if (!out.empty()) std::memcpy(out.data(), array.bytes.data(), out.size() * sizeof(Value));
+        return;
+    }
     const std::byte* read = array.bytes.data();
     for (Value& value : out) {
         Stored stored;

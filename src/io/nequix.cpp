@@ -41,8 +41,12 @@ class ArrayReader {
                 file_, at_,
                 which + "expected float32 " + to_text(shape) + ", got " + to_text(read.array.type) + " " + to_text(read.array.shape));
         WeightArray out{std::move(shape), to_float32(read.array)};
-        for (std::size_t i = 0; i < out.values.size(); ++i)
-            if (!std::isfinite(out.values[i])) fail_at_byte(file_, at_, which + "number " + std::to_string(i) + " is not finite");
+        float sum = 0;  // stays 0 while numbers are finite
+        for (const float value : out.values) sum += 0 * value;
+        if (sum != 0) {
+            const auto wrong = std::ranges::find_if_not(out.values, [](float value) { return std::isfinite(value); });
+            fail_at_byte(file_, at_, which + "number " + std::to_string(wrong - out.values.begin()) + " is not finite");
+        }
         at_ = read.end;
         ++count_;
         return out;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "base/error.hpp"
@@ -34,6 +35,9 @@ ProgramPlan planned(const Program& program, std::optional<Program> for_more_rows
     plan.compute = compute;
     plan.instruction_set = options.instruction_set;
     if (options.keep_bytes) plan.keep_bytes = *options.keep_bytes;
+    constexpr int most_planning = 8;  // a thread takes longer to start than most nodes take to plan
+    plan.threads = std::min(most_planning, options.threads != 0 ? options.threads : default_threads());
+    plan.checked = true;  // derived from a model that is valid
     return ProgramPlan(program, plan);
 }
 

@@ -39,8 +39,12 @@ std::vector<std::byte> as_stored(std::span<const double> values, DType dtype) {
         if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
         return bytes;
     }
-    const std::vector<float> rounded(values.begin(), values.end());
-    if (!bytes.empty()) std::memcpy(bytes.data(), rounded.data(), bytes.size());
+    std::byte* out = bytes.data();
+    for (const double value : values) {
+        const auto rounded = static_cast<float>(value);
+        std::memcpy(out, &rounded, sizeof rounded);
+        out += sizeof rounded;
+    }
     return bytes;
 }
 

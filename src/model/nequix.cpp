@@ -1,6 +1,7 @@
 #include "model/nequix.hpp"
 
 #include <cmath>
+#include <span>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -37,8 +38,8 @@ class NequixProgram {
 
         int h = one();
         for (std::size_t l = 0; l < checkpoint_.layers.size(); ++l) h = layer(l, h);
-        const int energy =
-            linear("atom_energy", "readout", h, checkpoint_.layers.back().output, Irreps("1x0e"), {checkpoint_.readout}, checkpoint_.scale);
+        const int energy = linear("atom_energy", "readout", h, checkpoint_.layers.back().output, Irreps("1x0e"),
+                                  one_of(checkpoint_.readout), checkpoint_.scale);
 
         Model model{.name = "nequix",
                     .program = {},
@@ -89,7 +90,8 @@ class NequixProgram {
         std::vector<int> inputs = {basis_};
         for (std::size_t i = 0; i < layer.radial.size(); ++i) {
             const std::string matrix = name + "radial_" + std::to_string(i);
-            inputs.push_back(weights(matrix, "", {{static_cast<std::int64_t>(layer.radial[i].values.size()), 1, {}}}, {layer.radial[i]}));
+            inputs.push_back(
+                weights(matrix, "", {{static_cast<std::int64_t>(layer.radial[i].values.size()), 1, {}}}, one_of(layer.radial[i])));
         }
         return program_.apply(name + "weights", network, inputs).front();
     }
@@ -120,7 +122,7 @@ class NequixProgram {
 
     /// `species`: x is the number 1 and stands for the one-hot species. `indexed`: the arrays have a leading axis of species.
     int linear(const std::string& out, const std::string& name, int x, const Irreps& from, const Irreps& to,
-               const std::vector<WeightArray>& arrays, double scale = 1, bool species = false, bool indexed = false) {
+               std::span<const WeightArray> arrays, double scale = 1, bool species = false, bool indexed = false) {
         const auto elements = static_cast<std::int64_t>(checkpoint_.atomic_numbers.size());
         LinearOptions options;
         options.rows = "node";
@@ -133,10 +135,12 @@ class NequixProgram {
         const Polynomial polynomial = clebsch::linear(from, to, options);
         const std::vector<Segment>& segments = polynomial.operands[1].segments;
         int matrices;
-        if (species && indexed) matrices = weights(name, "element", segments, {diagonal(arrays.front())});
+        if (species && indexed) matrices = weights(name, "element", segments, one_of(diagonal(arrays.front())));
         else matrices = weights(name, species || indexed ? "element" : "", segments, arrays);
         return program_.apply(out, polynomial, {x, matrices});
     }
+
+    static std::span<const WeightArray> one_of(const WeightArray& array) { return {&array, 1}; }
 
     /// [species, species, channels] to [species, channels]: the rows that one-hot species pick.
     static WeightArray diagonal(const WeightArray& array) {
@@ -149,9 +153,12 @@ class NequixProgram {
 
     /// An input of the program. Its row holds the arrays one after another; per element, the arrays' rows.
     int weights(const std::string& name, const std::string& space, const std::vector<Segment>& segments,
-                const std::vector<WeightArray>& arrays) {
+                std::span<const WeightArray> arrays) {
         const std::size_t rows = space.empty() ? 1 : checkpoint_.atomic_numbers.size();
         ModelWeights result{name, {}};
+        std::size_t numbers = 0;
+        for (const WeightArray& array : arrays) numbers += array.values.size();
+        result.values.reserve(numbers);
         for (std::size_t r = 0; r < rows; ++r) {
             for (const WeightArray& array : arrays) {
                 const std::size_t size = array.values.size() / rows;

@@ -128,12 +128,15 @@ Potential::Potential(Model model, const PotentialOptions& options) {
     data_->tables = tables;
 }
 
-Potential Potential::load(const std::filesystem::path& path, const PotentialOptions& options) {
+Potential Potential::load(const std::filesystem::path& path, const PotentialOptions& options,
+                          const std::function<void(const Model&)>& when_read) {
     std::filesystem::path kernels = path;
     kernels += ".kernels";
     std::error_code error;
     if (options.gpu && std::filesystem::is_directory(kernels, error)) gpu::add_prebuilt_folder(kernels);
-    return Potential(read_model(path), options);
+    Model model = read_model(path);
+    if (when_read) when_read(model);
+    return Potential(std::move(model), options);
 }
 
 void prebuild(gpu::PrebuiltFolder& folder, const std::filesystem::path& path, const PotentialOptions& options) {

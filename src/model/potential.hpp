@@ -1,6 +1,7 @@
 #pragma once
 // A model made ready to run: energies, forces and virials of structures.
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,8 +46,9 @@ class Potential final : public ForceField {
  public:
     explicit Potential(Model model, const PotentialOptions& options = {});
     /// From a checkpoint: a Nequix .nqx file. Throws Error naming the file. On a GPU, kernels in a folder beside it, FILE.kernels, are used
-    /// (prebuild).
-    static Potential load(const std::filesystem::path& path, const PotentialOptions& options = {});
+    /// (prebuild). `when_read` is handed the model before its programs are planned, which takes most of the time.
+    static Potential load(const std::filesystem::path& path, const PotentialOptions& options = {},
+                          const std::function<void(const Model&)>& when_read = {});
     ~Potential() override;
     Potential(Potential&&) noexcept;
     Potential& operator=(Potential&&) noexcept;

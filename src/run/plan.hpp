@@ -22,6 +22,7 @@ struct PlanOptions {
     std::optional<DType> compute = {};  ///< float32 or float64; default: float64 if every operand is stored so, else float32
     std::optional<InstructionSet> instruction_set = {};  ///< default: default_instruction_set()
     std::string family = {};                             ///< the only kernel family asked before `general`; empty: all
+    bool checked = false;                                ///< the polynomial is known to be valid
 };
 
 struct PlanData;  // run/plan_data.hpp

@@ -115,10 +115,10 @@ struct ProgramPlan::Data : ProgramArguments {
 };
 
 ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) {
-    validate(program);
+    if (!options.checked) validate(program);
     auto data = std::make_unique<Data>(program, options.dtypes, options.compute);
     if (options.for_more_rows) {
-        validate(*options.for_more_rows);
+        if (!options.checked) validate(*options.for_more_rows);
         check_same_call(program, *options.for_more_rows, data->spaces);
     }
     data->isa = options.instruction_set.value_or(default_instruction_set());
@@ -132,29 +132,39 @@ ProgramPlan::ProgramPlan(const Program& program, const ProgramOptions& options) 
                               .dtypes = data->dtypes,
                               .compute = data->compute,
                               .isa = data->isa,
-                              .family = options.family};
+                              .family = options.family,
+                              .threads = options.threads};
     const auto add_way = [&](std::function<TiledProgram()> divide) {
-        data->ways.push_back(std::make_unique<const LaterPlan>(
-            [=, rows = options.chunk_rows] { return std::make_unique<const TiledPlan>(divide(), request, fuse, rows); }));
+        data->ways.push_back(std::make_unique<const LaterPlan>([=, divide = std::move(divide), rows = options.chunk_rows] {
+            return std::make_unique<const TiledPlan>(divide(), request, fuse, rows);
+        }));
     };
     const auto ready = [fuse](const Program& given) {
         Program simple = simplified(with_harmonic_chains(given));
-        return fuse ? with_partial_sums(simple) : simple;
+        return fuse ? with_partial_sums(simple) : std::move(simple);
     };
     const auto divided = [fuse](const Program& given, const AgainLimits& limits) { return tile_program(given, fuse, limits); };
-    const auto add_little = [&](const Program& given) { add_way([=] { return divided(ready(given), keep_little); }); };
+    const auto add_little = [&](const Program& given) {
+        add_way([divided, ready, held = std::make_shared<const Program>(given)] { return divided(ready(*held), keep_little); });
+    };
     if (!fuse || options.keep_bytes == 0) {
         add_little(options.for_more_rows.value_or(program));
     } else {
         const Program parts = ready(program);
         TiledProgram much = divided(parts, keep_much);
         data->kept = memory_between_groups(much, request);
-        add_way([=] { return much; });
-        if (options.for_more_rows) {
-            add_little(*options.for_more_rows);
-        } else if (TiledProgram little = divided(parts, keep_little); much.groups != little.groups || much.program != little.program) {
-            add_way([=] { return little; });
+        // Copies of the divisions, since an attempt to plan one may be made again.
+        const auto add_divided = [&](TiledProgram tiled) {
+            add_way([held = std::make_shared<const TiledProgram>(std::move(tiled))] { return *held; });
+        };
+        std::optional<TiledProgram> little;
+        if (!options.for_more_rows) {
+            little = divided(parts, keep_little);
+            if (much.groups == little->groups && much.program == little->program) little.reset();
         }
+        add_divided(std::move(much));
+        if (options.for_more_rows) add_little(*options.for_more_rows);
+        else if (little) add_divided(std::move(*little));
     }
     if (data->ways.size() == 1) data->ways[0]->get();  // what does not fit is refused now
     data_ = std::move(data);

@@ -28,6 +28,8 @@ struct ProgramOptions {
     std::int64_t keep_bytes = 64 * 1024 * 1024;
     /// A program of the same meaning, inputs, outputs and indices that runs instead of the given one for more rows than that.
     std::optional<Program> for_more_rows = {};
+    int threads = 1;              ///< that plan, the caller's among them
+    bool checked = false;         ///< the programs are known to be valid
     std::int64_t chunk_rows = 0;  ///< rows of a chunk of nodes that run together; 0: as many as stay in the cache (run/step_group.hpp)
 };
 

@@ -23,9 +23,9 @@ std::int64_t rows_of(int space, const std::int64_t* rows) { return space < 0 ? 1
 
 class PolynomialStep final : public ProgramStep {
  public:
-    PolynomialStep(const StepRequest& request, const PolynomialNode& node)
-        : plan_(node.polynomial, plan_options(request, node)), values_(node.arguments) {
-        for (const std::string& space : plan_.spaces()) spaces_.push_back(space.empty() ? -1 : request.space_of(space));
+    PolynomialStep(const StepRequest& request, const PolynomialNode& node, std::shared_ptr<const PolynomialPlan> plan)
+        : plan_(std::move(plan)), values_(node.arguments) {
+        for (const std::string& space : plan_->spaces()) spaces_.push_back(space.empty() ? -1 : request.space_of(space));
         if (spaces_.size() > most_spaces)
             throw Error(ErrorKind::unsupported, "a polynomial over " + std::to_string(spaces_.size()) + " row spaces: at most " +
                                                     std::to_string(most_spaces) + " can run");
@@ -45,19 +45,19 @@ class PolynomialStep final : public ProgramStep {
     std::vector<int> writes() const override { return with_role(Role::output); }
 
     PartCosts costs(std::span<const std::int64_t> rows) const override {
-        return with_own_rows(rows, [&](std::span<const std::int64_t> own) { return part_costs(plan_.data(), own); });
+        return with_own_rows(rows, [&](std::span<const std::int64_t> own) { return part_costs(plan_->data(), own); });
     }
-    std::size_t scratch_bytes() const override { return plan_.data().scratch_bytes; }
+    std::size_t scratch_bytes() const override { return plan_->data().scratch_bytes; }
     std::size_t state_bytes(std::span<const std::int64_t> rows, const Division& division) const override {
         Arena arena;
         with_own_rows(rows, [&](std::span<const std::int64_t> own) { return lay_out(own, division, arena); });
         return arena.used();
     }
     double multiply_adds(std::span<const std::int64_t> rows) const override {
-        return with_own_rows(rows, [&](std::span<const std::int64_t> own) { return plan_.work(own).multiply_adds; });
+        return with_own_rows(rows, [&](std::span<const std::int64_t> own) { return plan_->work(own).multiply_adds; });
     }
     SortedOutput sorted_output() const override {
-        const PlanData& data = plan_.data();
+        const PlanData& data = plan_->data();
         SortedOutput result;
         for (const OperandPlan& operand : data.operands) {
             if (!operand.output || !operand.sorted || operand.form.size <= result.numbers) continue;
@@ -71,7 +71,7 @@ class PolynomialStep final : public ProgramStep {
     std::size_t prepared_bytes() const override {
         std::size_t bytes = 0;
         if (constant_)
-            for (const std::size_t of_kernel : plan_.data().prepared_bytes) bytes += round_up(of_kernel, 64);
+            for (const std::size_t of_kernel : plan_->data().prepared_bytes) bytes += round_up(of_kernel, 64);
         return bytes;
     }
     void prepare(const Buffer* values, std::byte* prepared) const override {
@@ -92,14 +92,14 @@ class PolynomialStep final : public ProgramStep {
                         .rows = {layout.rows, spaces_.size()},
                         .indices_checked = true};
         const auto begin = [&]<class T>(T /*type*/) {
-            auto* running = new (state) Running<T>{.plan = &plan_.data(), .call = call, .state = {}};
-            running->state = arrange<T>(plan_.data(), call.rows, launch.division, arena);
+            auto* running = new (state) Running<T>{.plan = &plan_->data(), .call = call, .state = {}};
+            running->state = arrange<T>(plan_->data(), call.rows, launch.division, arena);
             if (constant_ && prepared != nullptr) {
                 running->state.is_prepared = true;
                 std::size_t before = 0;
-                for (std::size_t k = 0; k < plan_.data().kernels.size(); ++k) {
+                for (std::size_t k = 0; k < plan_->data().kernels.size(); ++k) {
                     running->state.prepared[k] = prepared + before;
-                    before += round_up(plan_.data().prepared_bytes[k], 64);
+                    before += round_up(plan_->data().prepared_bytes[k], 64);
                 }
             }
             clebsch::start(*running, *launch.parallel_for);
@@ -124,13 +124,13 @@ class PolynomialStep final : public ProgramStep {
         else clebsch::finish(running<float>(state), *launch.parallel_for);
     }
 
-    std::string explain() const override { return results_ + " = polynomial of " + arguments_ + "\n" + plan_.explain(); }
+    std::string explain() const override { return results_ + " = polynomial of " + arguments_ + "\n" + plan_->explain(); }
 
  private:
     /// Whether all shared inputs are inputs of the program that kernels read as they are stored.
     bool has_constant_inputs(const Program& program) const {
         for (std::size_t o = 0; o < values_.size(); ++o) {
-            const OperandPlan& operand = plan_.data().operands[o];
+            const OperandPlan& operand = plan_->data().operands[o];
             if (operand.output || operand.kind != OperandPlan::Kind::shared) continue;
             if (!operand.plain || std::ranges::find(program.inputs, values_[o]) == program.inputs.end()) return false;
         }
@@ -139,7 +139,7 @@ class PolynomialStep final : public ProgramStep {
 
     template <class T>
     void prepare_as(const Buffer* values, std::byte* prepared) const {
-        const PlanData& data = plan_.data();
+        const PlanData& data = plan_->data();
         std::vector<const T*> shared(values_.size(), nullptr);
         for (std::size_t o = 0; o < values_.size(); ++o)
             if (!data.operands[o].output && data.operands[o].kind == OperandPlan::Kind::shared)
@@ -162,12 +162,12 @@ class PolynomialStep final : public ProgramStep {
                             arena.take<IndexBuffer>(static_cast<std::int64_t>(indices_.size())),
                             arena.take<std::int64_t>(static_cast<std::int64_t>(spaces_.size()))};
         if (!arena.measuring()) return layout;
-        if (is_double()) arrange<double>(plan_.data(), own, division, arena);
-        else arrange<float>(plan_.data(), own, division, arena);
+        if (is_double()) arrange<double>(plan_->data(), own, division, arena);
+        else arrange<float>(plan_->data(), own, division, arena);
         return layout;
     }
 
-    bool is_double() const { return plan_.compute() == DType::float64; }
+    bool is_double() const { return plan_->compute() == DType::float64; }
     template <class T>
     static Running<T>& running(std::byte* state) {
         return *std::launder(reinterpret_cast<Running<T>*>(state));
@@ -175,7 +175,7 @@ class PolynomialStep final : public ProgramStep {
     template <class T>
     void run_chunk(Running<T>& running, const Chunk& chunk) const {
         for (std::size_t o = 0; o < values_.size(); ++o)
-            if (plan_.data().operands[o].kind == OperandPlan::Kind::each)
+            if (plan_->data().operands[o].kind == OperandPlan::Kind::each)
                 see_each(running, o, chunk.worker, chunk.values[values_[o]].data, chunk.begin);
         run_rows(running, chunk.part, chunk.worker, chunk.begin, chunk.end);
     }
@@ -188,23 +188,14 @@ class PolynomialStep final : public ProgramStep {
         return f(std::span<const std::int64_t>(own.data(), spaces_.size()));
     }
 
-    static PlanOptions plan_options(const StepRequest& request, const PolynomialNode& node) {
-        PlanOptions options;
-        for (const int value : node.arguments) options.dtypes.push_back(request.dtypes[at(value)]);
-        options.compute = request.compute;
-        options.instruction_set = request.isa;
-        options.family = request.family;
-        return options;
-    }
-
     std::vector<int> with_role(Role role) const {
         std::vector<int> result;
         for (std::size_t i = 0; i < values_.size(); ++i)
-            if (plan_.polynomial().operands[i].role == role) result.push_back(values_[i]);
+            if (plan_->polynomial().operands[i].role == role) result.push_back(values_[i]);
         return result;
     }
 
-    PolynomialPlan plan_;
+    std::shared_ptr<const PolynomialPlan> plan_;
     std::vector<int> values_, indices_, spaces_;
     bool constant_ = false;  ///< what kernels prepare stays the same as long as inputs of the program do
     std::string results_, arguments_;
@@ -310,8 +301,24 @@ int StepRequest::space_of(const std::string& name) const {
     return name.empty() ? -1 : static_cast<int>(std::ranges::find(*spaces, name) - spaces->begin());
 }
 
-std::unique_ptr<ProgramStep> make_polynomial_step(const StepRequest& request, const PolynomialNode& node) {
-    return std::make_unique<PolynomialStep>(request, node);
+bool StepRequest::same_plan(const PolynomialNode& a, const PolynomialNode& b) const {
+    return a.polynomial == b.polynomial &&
+           std::ranges::equal(
+               a.arguments, b.arguments, {}, [&](int value) { return dtypes[at(value)]; }, [&](int value) { return dtypes[at(value)]; });
+}
+
+std::shared_ptr<const PolynomialPlan> plan_node(const StepRequest& request, const PolynomialNode& node) {
+    PlanOptions options;
+    for (const int value : node.arguments) options.dtypes.push_back(request.dtypes[at(value)]);
+    options.compute = request.compute;
+    options.instruction_set = request.isa;
+    options.family = request.family;
+    options.checked = true;
+    return std::make_shared<const PolynomialPlan>(node.polynomial, options);
+}
+std::unique_ptr<ProgramStep> make_polynomial_step(const StepRequest& request, const PolynomialNode& node,
+                                                  std::shared_ptr<const PolynomialPlan> plan) {
+    return std::make_unique<PolynomialStep>(request, node, std::move(plan));
 }
 std::unique_ptr<ProgramStep> make_function_step(const StepRequest& request, const FunctionNode& node) {
     return std::make_unique<FunctionStep>(request, node);

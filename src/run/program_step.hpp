@@ -71,12 +71,18 @@ struct StepRequest {
     DType compute = DType::float32;
     InstructionSet isa{};
     std::string family;
+    int threads = 1;  ///< that make steps ready, the caller's among them
 
     int space_of(const std::string& name) const;  ///< position in spaces; -1: shared
+    /// Whether a plan for one runs the other: layers that are alike, and much of their derivatives, are the same polynomials.
+    bool same_plan(const PolynomialNode& a, const PolynomialNode& b) const;
 };
 
-/// Applies the polynomial of a node through a plan of its own.
-std::unique_ptr<ProgramStep> make_polynomial_step(const StepRequest& request, const PolynomialNode& node);
+/// A plan for a node of a program that has been validated. Steps may share it.
+std::shared_ptr<const PolynomialPlan> plan_node(const StepRequest& request, const PolynomialNode& node);
+/// Applies the polynomial of a node.
+std::unique_ptr<ProgramStep> make_polynomial_step(const StepRequest& request, const PolynomialNode& node,
+                                                  std::shared_ptr<const PolynomialPlan> plan);
 /// Applies a function, both values stored in the compute type.
 std::unique_ptr<ProgramStep> make_function_step(const StepRequest& request, const FunctionNode& node);
 /// Runs nodes of one row space that suit lanes as one tape; all their values are stored in the compute type. `stored`: the values to write.

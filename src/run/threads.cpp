@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -60,6 +61,28 @@ void work(Job& job) {
 }
 
 }  // namespace
+
+void run_jobs(std::span<const std::function<void()>> jobs, int threads) {
+    std::vector<std::exception_ptr> errors(jobs.size());
+    std::atomic<std::size_t> next{0};
+    const auto work = [&] {
+        for (std::size_t job = next.fetch_add(1); job < jobs.size(); job = next.fetch_add(1)) {
+            try {
+                jobs[job]();
+            } catch (...) { errors[job] = std::current_exception(); }
+        }
+    };
+    {
+        std::vector<std::jthread> others;
+        try {
+            for (int t = 1; t < threads && static_cast<std::size_t>(t) < jobs.size(); ++t) others.emplace_back(work);
+        } catch (const std::system_error&) {  // a machine that gives no more threads: those there are do it
+        }
+        work();
+    }
+    for (const std::exception_ptr& error : errors)
+        if (error) std::rethrow_exception(error);
+}
 
 int default_threads() {
     if (const char* text = std::getenv("CLEBSCH_NUM_THREADS"); text != nullptr && *text != '\0') {

@@ -2,7 +2,9 @@
 // Running independent tasks on several threads: a small pool of our own, behind a C-callable type that a caller (a framework with a pool of
 // its own) can replace.
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 
 namespace clebsch {
 
@@ -44,6 +46,10 @@ class ThreadPool {
     struct State;
     std::unique_ptr<State> state_;
 };
+
+/// Calls every job once, on up to `threads` threads, the caller's among them; the others exist for this call only. What jobs throw waits
+/// for all: then the first one's, in the order of jobs, is thrown.
+void run_jobs(std::span<const std::function<void()>> jobs, int threads);
 
 /// CLEBSCH_NUM_THREADS, else one per processor this process may run on. Throws Error naming the variable when it is no number of threads.
 int default_threads();

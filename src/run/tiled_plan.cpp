@@ -1,6 +1,7 @@
 #include "run/tiled_plan.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <new>
 
 #include "base/error.hpp"
@@ -31,6 +32,51 @@ std::vector<bool> wants_compute_type(const Program& program, const std::vector<s
     return needed;
 }
 
+using Steps = std::vector<std::unique_ptr<ProgramStep>>;
+
+/// Of every tile. What takes time, plans of polynomials and tapes, is made on several threads, one plan for nodes that are alike.
+std::vector<Steps> make_steps(const StepRequest& request, const std::vector<std::vector<NodeGroup>>& tiles) {
+    const auto node_at = [&](int n) -> const Node& { return request.program->nodes[at(n)]; };
+    std::vector<Steps> steps(tiles.size());
+    std::vector<const PolynomialNode*> distinct;
+    std::vector<std::function<void()>> jobs;
+    const auto position = [&](const PolynomialNode& node) {
+        const auto known = std::ranges::find_if(distinct, [&](const PolynomialNode* other) { return request.same_plan(*other, node); });
+        return static_cast<std::size_t>(known - distinct.begin());
+    };
+    for (std::size_t t = 0; t < tiles.size(); ++t) {
+        steps[t].resize(tiles[t].size());
+        for (std::size_t g = 0; g < tiles[t].size(); ++g) {
+            const NodeGroup& group = tiles[t][g];
+            if (group.lanes) {
+                jobs.emplace_back([&request, &group, &step = steps[t][g], &node_at] {
+                    std::vector<const Node*> nodes;
+                    for (const int n : group.nodes) nodes.push_back(&node_at(n));
+                    step = make_lanes_step(request, nodes, group.stored);
+                });
+            } else if (const auto* node = std::get_if<PolynomialNode>(&node_at(group.nodes[0]))) {
+                if (position(*node) == distinct.size()) distinct.push_back(node);
+            }
+        }
+    }
+    std::vector<std::shared_ptr<const PolynomialPlan>> plans(distinct.size());
+    for (std::size_t p = 0; p < plans.size(); ++p) jobs.emplace_back([&, p] { plans[p] = plan_node(request, *distinct[p]); });
+    run_jobs(jobs, request.threads);
+    for (std::size_t t = 0; t < tiles.size(); ++t) {
+        for (std::size_t g = 0; g < tiles[t].size(); ++g) {
+            if (tiles[t][g].lanes) continue;
+            const Node& node = node_at(tiles[t][g].nodes[0]);
+            if (const auto* function = std::get_if<FunctionNode>(&node)) {
+                steps[t][g] = make_function_step(request, *function);
+            } else {
+                const auto& polynomial = std::get<PolynomialNode>(node);
+                steps[t][g] = make_polynomial_step(request, polynomial, plans[position(polynomial)]);
+            }
+        }
+    }
+    return steps;
+}
+
 }  // namespace
 
 TiledPlan::TiledPlan(TiledProgram tiled, const StepRequest& given, bool fuse, std::int64_t chunk_rows)
@@ -58,7 +104,7 @@ TiledPlan::TiledPlan(TiledProgram tiled, const StepRequest& given, bool fuse, st
 void TiledPlan::make_groups(const StepRequest& request, const std::vector<std::vector<NodeGroup>>& tiles, const Copies& copies,
                             std::int64_t chunk_rows) {
     std::vector<int> group_spaces;
-    std::vector<std::vector<std::unique_ptr<ProgramStep>>> steps;
+    std::vector<Steps> steps;
     const auto add_conversion = [&](int from, int to) {
         group_spaces.push_back(request.space_of(program_.values[at(from)].space));
         steps.emplace_back();
@@ -68,21 +114,10 @@ void TiledPlan::make_groups(const StepRequest& request, const std::vector<std::v
     const auto is_input = [&](int value) { return std::ranges::find(program_.inputs, value) != program_.inputs.end(); };
     for (const auto& [argument, copy] : copies)
         if (is_input(argument)) add_conversion(argument, copy);
+    std::vector<Steps> steps_of_tiles = make_steps(request, tiles);
     for (std::size_t t = 0; t < tiles.size(); ++t) {
         group_spaces.push_back(request.space_of(division_.groups[t].space));
-        steps.emplace_back();
-        for (const NodeGroup& group : tiles[t]) {
-            const Node& first = program_.nodes[at(group.nodes[0])];
-            if (group.lanes) {
-                std::vector<const Node*> nodes;
-                for (const int n : group.nodes) nodes.push_back(&program_.nodes[at(n)]);
-                steps.back().push_back(make_lanes_step(request, nodes, group.stored));
-            } else if (const auto* polynomial = std::get_if<PolynomialNode>(&first)) {
-                steps.back().push_back(make_polynomial_step(request, *polynomial));
-            } else {
-                steps.back().push_back(make_function_step(request, std::get<FunctionNode>(first)));
-            }
-        }
+        steps.push_back(std::move(steps_of_tiles[t]));
         std::string again;
         for (const int value : division_.groups[t].again) again += (again.empty() ? "" : ", ") + program_.values[at(value)].name;
         group_texts_.push_back(again.empty() ? "" : "    computed here and not kept: " + again + "\n");

@@ -17,8 +17,7 @@ std::size_t at(int position) { return static_cast<std::size_t>(position); }
 
 class PartialSums {
  public:
-    explicit PartialSums(const Program& program) : result_(program), depths_(node_depths(program)) {
-        result_.nodes.clear();
+    explicit PartialSums(const Program& program) : result_(without_nodes(program)), depths_(node_depths(program)) {
         for (const Value& value : program.values) names_.insert(value.name);
         producer_.assign(program.values.size(), -1);
         for (std::size_t n = 0; n < program.nodes.size(); ++n) {

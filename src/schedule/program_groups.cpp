@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "describe/rewrites.hpp"
 #include "schedule/lanes.hpp"
 
 namespace clebsch {
@@ -51,8 +52,7 @@ class Tiling {
 
     TiledProgram run() {
         TiledProgram result;
-        result.program = program_;
-        result.program.nodes.clear();
+        result.program = without_nodes(program_);
         for (const RowUse& use : kept_uses()) result.kept.push_back(use.value);
         for (const std::vector<int>& members : members_by_group()) {
             const std::set<int> placed = placed_in(members);
@@ -282,6 +282,19 @@ std::vector<int> node_depths(const Program& program) {
     return depths;
 }
 
+namespace {
+
+/// As many as reduced_entries has, which are those of the tensor where all factors differ.
+std::size_t entries_of(const Path& path) {
+    for (std::size_t f = 0; f + 1 < path.factors.size(); ++f)
+        for (std::size_t g = f + 1; g + 1 < path.factors.size(); ++g)
+            if (path.factors[f].operand == path.factors[g].operand && path.factors[f].segment == path.factors[g].segment)
+                return reduced_entries(path).size();
+    return path.coefficients.entries().size();
+}
+
+}  // namespace
+
 double work_per_row(const Program& program, const Node& node) {
     if (const auto* function = std::get_if<FunctionNode>(&node))
         return work_of_function * static_cast<double>(program.values[at(function->input)].size());
@@ -289,7 +302,7 @@ double work_per_row(const Program& program, const Node& node) {
     for (const Path& path : std::get<PolynomialNode>(node).polynomial.paths) {
         double channels = 1;
         for (const auto& [letter, extent] : path.extents) channels *= static_cast<double>(extent);
-        work += channels * static_cast<double>(std::max<std::size_t>(1, reduced_entries(path).size()));
+        work += channels * static_cast<double>(std::max<std::size_t>(1, entries_of(path)));
     }
     return work;
 }

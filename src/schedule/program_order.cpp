@@ -13,13 +13,22 @@ constexpr std::int64_t most_work = 16384;
 
 std::size_t at(int position) { return static_cast<std::size_t>(position); }
 
+/// Calls `f` with the values a node reads or writes, in the order of its operands.
+template <class F>
+void for_values(const Node& node, Role role, F f) {
+    if (const auto* function = std::get_if<FunctionNode>(&node)) return f(role == Role::input ? function->input : function->output);
+    const auto& [polynomial, arguments] = std::get<PolynomialNode>(node);
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+        if (polynomial.operands[i].role == role) f(arguments[i]);
+}
+
 class Order {
  public:
     Order(const Program& program, std::span<const int> nodes, bool fuse) : program_(program), ready_(program.values.size(), true) {
         for (const int n : nodes) {
             const Node& node = program.nodes[at(n)];
             members_.push_back({n, fuse ? lanes_work(program, node) : std::nullopt, values_of(node, Role::input)});
-            for (const int value : values_of(node, Role::output)) ready_[at(value)] = false;
+            for_values(node, Role::output, [&](int value) { ready_[at(value)] = false; });
         }
     }
 
@@ -48,7 +57,7 @@ class Order {
     void take(NodeGroup& group, Member& member) {
         group.nodes.push_back(member.node);
         member.done = true;
-        for (const int value : values_of(program_.nodes[at(member.node)], Role::output)) ready_[at(value)] = true;
+        for_values(program_.nodes[at(member.node)], Role::output, [&](int value) { ready_[at(value)] = true; });
     }
 
     NodeGroup next_group() {
@@ -84,16 +93,22 @@ class Order {
         std::vector<int> group_of(program_.nodes.size(), -1);
         for (std::size_t g = 0; g < groups_.size(); ++g)
             for (const int n : groups_[g].nodes) group_of[at(n)] = static_cast<int>(g);
-        std::vector<std::vector<int>> readers(program_.values.size());  // groups, -1: elsewhere
-        for (const int value : program_.outputs) readers[at(value)].push_back(-1);
-        for (std::size_t n = 0; n < program_.nodes.size(); ++n)
-            for (const int value : values_of(program_.nodes[n], Role::input)) readers[at(value)].push_back(group_of[n]);
-        for (std::size_t g = 0; g < groups_.size(); ++g) {
-            if (!groups_[g].lanes) continue;
+        std::vector<int> writer(program_.values.size(), -1);  // groups, -1: elsewhere
+        for (std::size_t g = 0; g < groups_.size(); ++g)
             for (const int n : groups_[g].nodes)
-                for (const int value : values_of(program_.nodes[at(n)], Role::output))
-                    if (std::ranges::any_of(readers[at(value)], [&](int reader) { return reader != static_cast<int>(g); }))
-                        groups_[g].stored.push_back(value);
+                for_values(program_.nodes[at(n)], Role::output, [&](int value) { writer[at(value)] = static_cast<int>(g); });
+        std::vector<bool> read_elsewhere(program_.values.size(), false);
+        for (const int value : program_.outputs) read_elsewhere[at(value)] = true;
+        for (std::size_t n = 0; n < program_.nodes.size(); ++n)
+            for_values(program_.nodes[n], Role::input, [&](int value) {
+                if (writer[at(value)] != group_of[n]) read_elsewhere[at(value)] = true;
+            });
+        for (NodeGroup& group : groups_) {
+            if (!group.lanes) continue;
+            for (const int n : group.nodes)
+                for_values(program_.nodes[at(n)], Role::output, [&](int value) {
+                    if (read_elsewhere[at(value)]) group.stored.push_back(value);
+                });
         }
     }
 
@@ -106,11 +121,8 @@ class Order {
 }  // namespace
 
 std::vector<int> values_of(const Node& node, Role role) {
-    if (const auto* function = std::get_if<FunctionNode>(&node)) return {role == Role::input ? function->input : function->output};
-    const auto& [polynomial, arguments] = std::get<PolynomialNode>(node);
     std::vector<int> result;
-    for (std::size_t i = 0; i < arguments.size(); ++i)
-        if (polynomial.operands[i].role == role) result.push_back(arguments[i]);
+    for_values(node, role, [&](int value) { result.push_back(value); });
     return result;
 }
 

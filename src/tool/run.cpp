@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <future>
 #include <memory>
 
 #include "base/error.hpp"
@@ -75,12 +76,15 @@ class Run {
             fail("--profile: expected with --device cuda only, got --device " + arguments_.machine.device);
         std::vector<XyzFrame> frames = read_structures(arguments_.structure);
         const PotentialOptions options = potential_options(arguments_.machine, arguments_.model_options);
-        Potential potential = Potential::load(arguments_.model, options);
+        const int threads = options.gpu ? 1 : Threads(arguments_.machine.threads).count();
+        Potential potential = Potential::load(arguments_.model, options, [&](const Model& model) {
+            if (threads > 1 && !frames.empty()) first_ = std::async(std::launch::async, neighbours_of, frames[0].structure, model.cutoff);
+        });
         report_.fact("model", "model", arguments_.model);
         report_.fact("structure", "structure", arguments_.structure);
         report_.fact("dtype", "dtype", to_text(options.dtype));
         if (options.gpu) report_.fact("device", "device", gpu::Device::get(*options.gpu).name());
-        else report_.fact("threads", "threads", Threads(arguments_.machine.threads).count());
+        else report_.fact("threads", "threads", threads);
         report_tables(report_, potential);
         ready_seconds_ = seconds_since(start);
         add_tables();
@@ -106,6 +110,16 @@ class Run {
     }
 
  private:
+    struct Neighbours {
+        Graph graph;
+        double seconds = 0;
+    };
+    static Neighbours neighbours_of(const Structure& structure, double cutoff) {
+        const Clock::time_point start = Clock::now();
+        Graph graph = build_graph(structure, cutoff);
+        return {std::move(graph), seconds_since(start)};
+    }
+
     void add_tables() {
         frames_ = &report_.table("frames", "energies (eV), forces (eV/A), stress (eV/A^3, positive: tension)",
                                  {{"frame", "frame"},
@@ -138,10 +152,8 @@ class Run {
     /// Returns the stress; empty without a volume.
     std::vector<double> evaluate(Potential& potential, const XyzFrame& frame, std::size_t f, Energies& energies) {
         const std::vector<int> numbers = frame.atomic_numbers();
+        const auto [graph, neighbour_seconds] = first_.valid() ? first_.get() : neighbours_of(frame.structure, potential.cutoff());
         Clock::time_point start = Clock::now();
-        const Graph graph = build_graph(frame.structure, potential.cutoff());
-        const double neighbour_seconds = seconds_since(start);
-        start = Clock::now();
         potential.prepare(graph.nodes, graph.edges());
         ready_seconds_ += seconds_since(start);
         start = Clock::now();
@@ -223,6 +235,7 @@ class Run {
     const Arguments& arguments_;
     Report report_;
     Progress progress_;
+    std::future<Neighbours> first_;  ///< of the first frame: found while the model is planned, where there is a second thread
     Table *frames_ = nullptr, *forces_ = nullptr;
     std::int64_t shown_ = 0, hidden_ = 0;
     double ready_seconds_ = 0;  ///< loading, and what the first frame of its size makes once

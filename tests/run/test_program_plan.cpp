@@ -191,6 +191,22 @@ TEST_CASE("results are bitwise the same for any number of threads") {
     }
 }
 
+TEST_CASE("a program planned by several threads is the same, and so is the error where it cannot be planned") {
+    for (unsigned seed = 60; seed < 70; ++seed) {
+        random::Engine engine(seed);
+        const random::Limits limits = smooth();
+        const Program values = random::program(engine, limits);
+        const Program program = vjp(values, input_names(values));
+        const ReferenceInputs inputs = random::inputs(engine, program, limits);
+        const ProgramPlan one(program), four(program, {.threads = 4});
+        CAPTURE(seed);
+        CHECK(one.explain() == four.explain());
+        CHECK(run_program(one, inputs).outputs == run_program(four, inputs).outputs);
+        for (const int threads : {1, 4})
+            CHECK_THROWS_WITH_AS(ProgramPlan(program, {.family = "none", .threads = threads}), doctest::Contains("none"), Error);
+    }
+}
+
 TEST_CASE("intermediates share memory once nothing reads them any more") {
     RadialOptions options;
     options.hidden = {64, 64, 64, 64};

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -67,6 +69,22 @@ TEST_CASE("many threads may call one pool at once") {
         });
     for (auto& caller : callers) caller.join();
     CHECK(sum.load() == 6 * 200 * 10);
+}
+
+TEST_CASE("jobs run once each, and what the first of them throws comes after all") {
+    for (const int threads : {0, 1, 2, 5, 40}) {
+        CAPTURE(threads);
+        std::vector<std::atomic<int>> runs(20);
+        std::vector<std::function<void()>> jobs;
+        for (std::size_t j = 0; j < runs.size(); ++j)
+            jobs.emplace_back([&, j] {
+                ++runs[j];
+                if (j == 7 || j == 13) throw Error(ErrorKind::invalid_argument, "job " + std::to_string(j));
+            });
+        CHECK_THROWS_WITH_AS(run_jobs(jobs, threads), "job 7", Error);
+        for (const std::atomic<int>& count : runs) CHECK(count == 1);
+        CHECK_NOTHROW(run_jobs({}, threads));
+    }
 }
 
 TEST_CASE("a pool refuses a number of threads that is none") {
