@@ -20,8 +20,7 @@ KernelText emit_chain(const std::vector<KernelText>& links, std::int64_t rows_of
     source.line("i64 rows;");
     source.line("};");
     kernel.arguments.push_back({KernelArgument::Kind::rows, -1});
-    source.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(chain_threads) +
-                ") clebsch_chain(const __grid_constant__ Arguments a) {");
+    begin_kernel(source, kernel.name, std::to_string(chain_threads));
     source.line("const i64 begin = static_cast<i64>(blockIdx.x) * " + literal(rows_of_block) + ";");
     source.line("const i64 end = begin + " + literal(rows_of_block) + " < a.rows ? begin + " + literal(rows_of_block) + " : a.rows;");
     for (std::size_t l = 0; l < links.size(); ++l) {

@@ -30,8 +30,7 @@ class GeneralEmitter {
         KernelText kernel{.name = "clebsch_general", .text = {}, .arguments = arguments()};
         source_.line("// General kernel: every output number has one owner, which walks rows and contracted letters.");
         write_jobs(kernel);
-        source_.line("extern \"C\" __global__ void __launch_bounds__(" + number(GeneralSchedule::threads) +
-                     ") clebsch_general(const __grid_constant__ Arguments a) {");
+        begin_kernel(source_, kernel.name, number(GeneralSchedule::threads));
         source_.line("switch (blockIdx.y) {");
         for (std::size_t j = 0; j < schedule_.jobs.size(); ++j) {
             const std::string n = std::to_string(j);
@@ -406,7 +405,7 @@ KernelText emit_rounding(const GpuProblem& problem, int operand) {
     SourceText source;
     source.line("// Sums in the compute type become the output as it is stored.");
     write_arguments(source, problem, kernel.arguments);
-    source.line("extern \"C\" __global__ void __launch_bounds__(256) clebsch_round(const __grid_constant__ Arguments a) {");
+    begin_kernel(source, kernel.name, "256");
     source.line("const i64 count = " + name(Kind::output_rows) + " * " + literal(size) + ";");
     source.line("for (i64 i = static_cast<i64>(blockIdx.x) * 256 + threadIdx.x; i < count; i += static_cast<i64>(gridDim.x) * 256) {");
     source.line("const i64 row = i / " + literal(size) + ", column = i % " + literal(size) + ";");

@@ -8,7 +8,7 @@ namespace {
 KernelText emit(const std::string& name, const std::string& function, const std::string& bounds) {
     SourceText source;
     source.line("typedef HalvesArguments Arguments;");
-    source.line("extern \"C\" __global__ void __launch_bounds__(" + bounds + ") " + name + "(const __grid_constant__ Arguments a) {");
+    begin_kernel(source, name, bounds);
     source.line(function + "(a);");
     source.line("}");
     return {.name = name, .text = source.text(), .arguments = {}};

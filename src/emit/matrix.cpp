@@ -14,8 +14,7 @@ KernelText emit_matrix(GpuNumber compute, const MatrixTile& tile) {
     source.line("typedef " + kind + type + ", " + number(tile.rows) + ", " + number(tile.columns) + ", " + number(tile.depth) + ", " +
                 number(tile.stages) + ", " + number(tile.own_rows) + ", " + number(tile.own_columns) + "> Tile;");
     source.line("typedef MatrixArguments Arguments;");
-    source.line("extern \"C\" __global__ void __launch_bounds__(" + number(MatrixTile::threads) + ", " + number(tile.blocks) +
-                ") clebsch_matrix(const __grid_constant__ Arguments a) {");
+    begin_kernel(source, kernel.name, number(MatrixTile::threads) + ", " + number(tile.blocks));
     source.line("__align__(32) __shared__ " + type + " shared[Tile::shared_numbers];");
     source.line("__shared__ " + type + " scales[" + number(tile.stages) + "];");
     source.line("__shared__ int kinds[Tile::rows];");

@@ -9,6 +9,8 @@ namespace {
 
 using Kind = KernelArgument::Kind;
 
+std::string number(int value) { return std::to_string(value); }
+
 }  // namespace
 
 KernelText emit_order_targets(int indices) {
@@ -26,7 +28,7 @@ KernelText emit_order_targets(int indices) {
     source.line("i64* targets;");
     source.line("i64* places;");
     source.line("};");
-    source.line("extern \"C\" __global__ void __launch_bounds__(256) clebsch_order_targets(const __grid_constant__ Arguments a) {");
+    begin_kernel(source, kernel.name, number(order_threads));
     source.line(
         "for (i64 row = static_cast<i64>(blockIdx.x) * 256 + threadIdx.x; row < a.rows; row += static_cast<i64>(gridDim.x) * 256) {");
     std::string found = "row";
@@ -42,18 +44,16 @@ KernelText emit_order_targets(int indices) {
 
 KernelText emit_order_step(const std::string& step) {
     KernelText kernel{.name = "clebsch_order_" + step, .text = {}, .arguments = {}};
-    kernel.text = "typedef OrderArguments Arguments;\nextern \"C\" __global__ void __launch_bounds__(256) " + kernel.name +
-                  "(const __grid_constant__ Arguments a) { order_" + step + "(a); }\n";
+    SourceText source;
+    source.line("typedef OrderArguments Arguments;");
+    begin_kernel(source, kernel.name, number(order_threads));
+    source.line("order_" + step + "(a);");
+    source.line("}");
+    kernel.text = source.text();
     return kernel;
 }
 
-KernelText emit_ascending() {
-    return {.name = "clebsch_ascending",
-            .text =
-                "typedef AscendingArguments Arguments;\nextern \"C\" __global__ void __launch_bounds__(1024) "
-                "clebsch_ascending(const __grid_constant__ Arguments a) { ascending_or_nan(a); }\n",
-            .arguments = {}};
-}
+KernelText emit_ascending() { return {.name = "clebsch_ascending", .text = std::string(ascending_preamble()), .arguments = {}}; }
 
 KernelText emit_part_targets(const GpuProblem& problem) {
     const Polynomial& polynomial = problem.polynomial;
@@ -70,7 +70,7 @@ KernelText emit_part_targets(const GpuProblem& problem) {
     SourceText source;
     source.line("// The first and the last row that the sums of each chunk go to.");
     write_arguments(source, problem, kernel.arguments);
-    source.line("extern \"C\" __global__ void __launch_bounds__(128) clebsch_part_targets(const __grid_constant__ Arguments a) {");
+    begin_kernel(source, kernel.name, "128");
     source.line("const int lane = threadIdx.x % 32;");
     source.line("const i64 chunk = static_cast<i64>(blockIdx.x) * 4 + threadIdx.x / 32, begin = chunk * a.chunk;");
     source.line("if (begin >= a.rows) return;");
@@ -98,7 +98,7 @@ KernelText emit_join(const GpuProblem& problem, int operand) {
     SourceText source;
     source.line("// Parts of sums are added in their order, by the block of the first one.");
     write_arguments(source, problem, kernel.arguments);
-    source.line("extern \"C\" __global__ void __launch_bounds__(256) clebsch_join(const __grid_constant__ Arguments a) {");
+    begin_kernel(source, kernel.name, "256");
     source.line("for (i64 first = blockIdx.x; first < a.part_count; first += gridDim.x) {");
     source.line("const i64 target = a.part_targets[first];");
     source.line("if (target < 0) continue;");

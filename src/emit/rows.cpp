@@ -23,8 +23,7 @@ class RowsEmitter {
         KernelText kernel{.name = "clebsch_rows", .text = {}, .arguments = arguments()};
         source_.line("// A warp a row: what is no matrix lies in its part of shared memory, at n.");
         write_arguments(source_, problem_, kernel.arguments);
-        source_.line("extern \"C\" __global__ void __launch_bounds__(" + number(32 * RowsSchedule::warps) + ", " +
-                     number(schedule_.blocks) + ") clebsch_rows(const __grid_constant__ Arguments a) {");
+        begin_kernel(source_, kernel.name, number(32 * RowsSchedule::warps) + ", " + number(schedule_.blocks));
         source_.line("DYNAMIC_SHARED(memory);");
         source_.line("const int lane = threadIdx.x % 32;");
         source_.line(type() + "* const n = reinterpret_cast<" + type() + "*>(memory) + threadIdx.x / 32 * " + number(schedule_.numbers) +

@@ -49,8 +49,7 @@ class TapeEmitter {
     KernelText emit() {
         KernelText kernel{.name = "clebsch_tape", .text = {}, .arguments = {}};
         write_place(kernel);
-        source_.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(tape_threads) +
-                     ") clebsch_tape(const __grid_constant__ Arguments a) {");
+        begin_kernel(source_, kernel.name, std::to_string(tape_threads));
         source_.line("const i64 own = static_cast<i64>(blockIdx.x) * " + std::to_string(tape_threads) + " + threadIdx.x;");
         source_.line("if (own < a.rows * " + literal(width_) + ") run_place(a, own);");
         source_.line("}");
@@ -186,8 +185,7 @@ KernelText emit_conversion(const Program& program, int from, int to, GpuNumber f
     const std::string size = literal(std::max<std::int64_t>(1, program.values[at(from)].size()));
     SourceText source;
     kernel.arguments = write_values(source, program, {from, to}, {to}, storage);
-    source.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(tape_threads) +
-                ") clebsch_convert(const __grid_constant__ Arguments a) {");
+    begin_kernel(source, kernel.name, std::to_string(tape_threads));
     source.line("const i64 own = static_cast<i64>(blockIdx.x) * " + std::to_string(tape_threads) + " + threadIdx.x;");
     source.line("if (own >= a.rows * " + size + ") return;");
     source.line("const i64 row = own / " + size + ", place = own % " + size + ";");

@@ -56,6 +56,10 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
     return text;
 }
 
+void begin_kernel(SourceText& source, const std::string& name, const std::string& bounds) {
+    source.line("extern \"C\" __global__ void __launch_bounds__(" + bounds + ") " + name + "(const __grid_constant__ Arguments a) {");
+}
+
 std::string argument_name(const GpuProblem& problem, const KernelArgument& argument) {
     using Kind = KernelArgument::Kind;
     const Polynomial& polynomial = problem.polynomial;

@@ -34,6 +34,10 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
 void write_arguments(SourceText& source, const GpuProblem& problem, const std::vector<KernelArgument>& arguments);
 std::string argument_name(const GpuProblem& problem, const KernelArgument& argument);
 
+/// A kernel from its head to where its own code begins; the caller closes it. `bounds`: threads of a block and, behind a comma, blocks a
+/// multiprocessor holds, as __launch_bounds__ takes them.
+void begin_kernel(SourceText& source, const std::string& name, const std::string& bounds);
+
 /// The row that an index leads to, as an expression; `index`: the name of its argument.
 std::string look_up(const std::string& index, const std::string& row);
 /// The row that a chain of indices leads to.

@@ -24,7 +24,7 @@ typedef long long i64;
 struct Dimensions {
     unsigned x = 0, y = 0;
 };
-static Dimensions threadIdx, blockIdx, gridDim;
+static Dimensions threadIdx, blockIdx, gridDim, blockDim;
 
 namespace host {
 /// Where to go on: __builtin_longjmp's frame, stack and address, which unlike swapcontext asks nothing of the kernel.

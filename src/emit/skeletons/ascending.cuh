@@ -7,7 +7,6 @@ struct AscendingArguments {
     i64 wide, entries, index_rows, outputs;
     AscendingOutput output[8];
 };
-static constexpr int ascending_threads = 1024;
 
 static __device__ __forceinline__ void ascending_or_nan(const AscendingArguments& a) {
     const int lane = threadIdx.x % 32;
@@ -17,8 +16,8 @@ static __device__ __forceinline__ void ascending_or_nan(const AscendingArguments
         return row < a.index_rows ? row : -1;
     };
     bool falls = false;
-    const i64 step = static_cast<i64>(gridDim.x) * ascending_threads;
-    for (i64 begin = static_cast<i64>(blockIdx.x) * ascending_threads + threadIdx.x - lane; begin < a.entries; begin += step) {
+    const i64 step = static_cast<i64>(gridDim.x) * blockDim.x;
+    for (i64 begin = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x - lane; begin < a.entries; begin += step) {
         const i64 row = row_at(begin + lane);
         i64 before = row_at(begin - 1);  // of the warp's first row
         const unsigned rows = __ballot_sync(0xffffffffu, row >= 0);
@@ -39,7 +38,10 @@ static __device__ __forceinline__ void ascending_or_nan(const AscendingArguments
     if (!__syncthreads_or(falls)) return;
     for (i64 o = 0; o < a.outputs; ++o) {
         const AscendingOutput& output = a.output[o];
-        for (i64 row = threadIdx.x / 32; row < output.rows; row += ascending_threads / 32)
+        for (i64 row = threadIdx.x / 32; row < output.rows; row += blockDim.x / 32)
             for (i64 i = lane; i < output.size; i += 32) output.data[row * output.stride + i] = 0xffff;
     }
+}
+extern "C" __global__ void __launch_bounds__(1024) clebsch_ascending(const __grid_constant__ AscendingArguments a) {
+    ascending_or_nan(a);
 }

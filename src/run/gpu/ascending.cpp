@@ -28,7 +28,7 @@ std::shared_ptr<const Module> loaded(const Device& device) {
 AscendingCheck::AscendingCheck(const Device& device, std::vector<Output> outputs, std::vector<Sorted> sorted)
     : outputs_(std::move(outputs)), sorted_(std::move(sorted)), module_(loaded(device)) {}
 
-KernelSource AscendingCheck::source() { return source_of(emit_ascending(), ascending_preamble()); }
+KernelSource AscendingCheck::source() { return source_of(emit_ascending()); }
 
 void AscendingCheck::launch(const Call& call, Stream stream) const {
     constexpr std::int64_t most_blocks = 264;  // few large ones: each that meets a row below an earlier one writes all outputs
