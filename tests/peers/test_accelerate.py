@@ -115,6 +115,30 @@ def test_a_network_computes_the_same_and_goes_back(dtype: torch.dtype, bound: fl
         assert torch.equal(value, wanted)
 
 
+def test_a_step_is_timed_before_and_after(capsys: pytest.CaptureFixture[str]) -> None:
+    network, arguments = Network(), inputs()
+    expected, seen = network(*arguments), []
+
+    def training() -> None:
+        seen.append(network(*arguments))
+        seen[-1].sum().backward()
+
+    report = ct.accelerate(network, step=training)
+    assert report.seconds is not None
+    assert report.share is not None
+    assert min(report.seconds) > 0
+    assert 0 <= report.share <= 1
+    assert f"a step took {report.seconds[0]:.3g} s, {report.share:.0%} of it in what was changed" in capsys.readouterr().out
+    assert len(seen) == 8
+    before = [torch.equal(values, expected) for values in seen]
+    assert before == [False] * 4 + [True] * 4  # changed, as it was ...
+    assert torch.equal(network(*arguments), seen[0])  # ... and changed again
+    other = Network()
+    with pytest.raises(ZeroDivisionError):
+        ct.accelerate(other, step=lambda: 1 // 0)
+    assert not any("forward" in module.__dict__ for module in other.modules())
+
+
 def test_training_goes_on_with_the_same_parameters() -> None:
     network, arguments = Network(), inputs()
     optimiser = torch.optim.SGD(network.parameters(), 1e-3)
