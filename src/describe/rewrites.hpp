@@ -47,9 +47,12 @@ std::vector<ChannelBlock> split_by_channels(const Polynomial& polynomial);
 /// Splits paths that multiply a channel-free operand and mix channels into two steps: out[w] = sum_u W[u,w] C x[u] y becomes t[u] = C x[u]
 /// y per row (channel-wise), out[w] = sum_u W[u,w] t[u] (a linear map). A path is split when it has the channels x = "u", y = "", W = "uw"
 /// or "wu" without components, out = "w" and its multiplications per row fall by more than a factor of `least_gain` (0: whatever they do).
-/// So is one whose y has channels "v" too, W = "uvw" or "wuv": t[u,v] = C x[u] y[v] are then many numbers. Returns a program of up to two
-/// nodes whose values are named after operands (and `products` for t); a polynomial without such paths gives a program of one node.
-Program split_mixing(const Polynomial& polynomial, double least_gain = 1.0);
+/// So is one whose y has channels "v" too, W = "uvw" or "wuv": t[u,v] = C x[u] y[v] are then many numbers. Gradients of such a W that all
+/// rows share are split likewise, into products of all inputs but one, and sums over rows of products times this one, if it has
+/// `least_gradient` numbers or more; and with `least_gain` up to 1 gradients of y = "v", W = "uvw": W meets x or the cotangent first
+/// (`inner`), the other one what comes of it. Returns a program of up to three nodes whose values are named after operands (and `products`
+/// for t, `inner`); a polynomial without such paths gives a program of one node.
+Program split_mixing(const Polynomial& polynomial, double least_gain = 1.0, std::int64_t least_gradient = 0);
 
 /// A program to give nodes of its own: the values, indices, inputs and outputs of another.
 Program without_nodes(const Program& program);

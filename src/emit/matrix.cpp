@@ -10,9 +10,12 @@ KernelText emit_matrix(GpuNumber compute, const MatrixTile& tile) {
     const auto number = [](int value) { return std::to_string(value); };
     SourceText source;
     source.line("// Products with weight matrices, by tiles of " + number(tile.rows) + " x " + number(tile.columns) + ".");
-    const std::string kind = tile.tensor ? "WarpTile<" : "ThreadTile<";
-    source.line("typedef " + kind + type + ", " + number(tile.rows) + ", " + number(tile.columns) + ", " + number(tile.depth) + ", " +
-                number(tile.stages) + ", " + number(tile.own_rows) + ", " + number(tile.own_columns) + "> Tile;");
+    // Where numbers lie in shared memory suits how tiles read them.
+    const std::string left = tile.tensor ? number(tile.depth + 4) + ", 1" : "1, " + number(tile.rows + 4);
+    source.line("typedef MatrixSlabs<" + type + ", " + number(tile.rows) + ", " + number(tile.columns) + ", " + number(tile.depth) + ", " +
+                number(tile.stages) + ", " + left + ", " + number(tile.columns + (tile.tensor ? 8 : 4)) + "> Slabs;");
+    source.line(std::string("typedef ") + (tile.tensor ? "WarpTile" : "ThreadTile") + "<Slabs, " + number(tile.own_rows) + ", " +
+                number(tile.own_columns) + "> Tile;");
     source.line("typedef MatrixArguments Arguments;");
     begin_kernel(source, kernel.name, number(MatrixTile::threads) + ", " + number(tile.blocks));
     source.line("__align__(32) __shared__ " + type + " shared[Tile::shared_numbers];");

@@ -49,6 +49,8 @@ std::string_view device_preamble();
 std::string_view stream_preamble();
 /// Tiles of matrix products (skeletons/matrix.cuh).
 std::string_view matrix_preamble();
+/// Gradients of weights that rows share (skeletons/gradient.cuh), behind matrix_preamble.
+std::string_view gradient_preamble();
 /// Matrix products for many rows by half-precision parts (skeletons/halves.cuh), behind matrix_preamble.
 std::string_view halves_preamble();
 /// Rows with weight matrices of their own (skeletons/rows.cuh).

@@ -29,7 +29,8 @@ std::int64_t blocks_of(const HalvesSchedule& schedule, const HalvesLaunch& launc
 std::int64_t weight_tile_bytes(int columns) { return std::int64_t{columns} * (HalvesSchedule::depth * 4 + 4); }
 
 std::optional<HalvesSchedule> schedule_halves(const MatrixSchedule& matrix, GpuNumber compute) {
-    if (compute != GpuNumber::float32 || std::ranges::any_of(matrix.terms, [](const MatrixTerm& term) { return term.indexed != 0; }))
+    if (compute != GpuNumber::float32 || matrix.jobs.empty() ||
+        std::ranges::any_of(matrix.terms, [](const MatrixTerm& term) { return term.indexed != 0; }))
         return std::nullopt;
     HalvesSchedule schedule;
     for (const MatrixJob& from : matrix.jobs) {  // in the order of their columns

@@ -10,9 +10,10 @@
 namespace clebsch {
 namespace {
 
-constexpr std::int64_t least_extent = 8;         ///< of a matrix worth tiles
-constexpr std::int64_t most_products = 1 << 15;  ///< of a row, before a matrix
-constexpr std::int64_t most_numbers = 1 << 23;   ///< of a matrix or a row: a tile's rows are reached by 32-bit distances
+constexpr std::int64_t least_extent = 8;          ///< of a matrix worth tiles
+constexpr std::int64_t most_products = 1 << 15;   ///< of a row, before a matrix
+constexpr std::int64_t least_gradient = 1 << 12;  ///< numbers of a matrix for whose gradient products of a row are worth their memory
+constexpr std::int64_t most_numbers = 1 << 23;    ///< of a matrix or a row: a tile's rows are reached by 32-bit distances
 
 std::size_t at(int position) { return static_cast<std::size_t>(position); }
 std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -92,6 +93,7 @@ std::optional<MatrixTerm> matrix_term(const Polynomial& polynomial, const Path& 
 void find_rest(const Polynomial& polynomial, const std::vector<bool>& taken, MatrixSchedule& schedule) {
     std::set<std::pair<int, int>> covered;
     for (const MatrixJob& job : schedule.jobs) covered.emplace(job.output, job.offset);
+    for (const GradientJob& job : schedule.gradient.jobs) covered.emplace(job.output, job.offset);
     std::vector<bool> used(polynomial.operands.size(), false);
     for (std::size_t p = 0; p < polynomial.paths.size(); ++p)
         if (!taken[p])
@@ -124,7 +126,31 @@ void find_rest(const Polynomial& polynomial, const std::vector<bool>& taken, Mat
         rest.paths.push_back(std::move(path));
     }
     for (MatrixJob& job : schedule.jobs) job.adds = used[static_cast<std::size_t>(job.output)] ? 1 : 0;
+    for (GradientJob& job : schedule.gradient.jobs) job.adds = used[static_cast<std::size_t>(job.output)] ? 1 : 0;
     schedule.rest = std::move(rest);
+}
+
+/// Jobs in the order of their tiles, whatever the compute type: from narrow to wide.
+void add_gradients(const Polynomial& polynomial, const std::map<std::pair<int, int>, std::vector<GradientPath>>& by_segment,
+                   MatrixSchedule& schedule) {
+    GradientSchedule& gradient = schedule.gradient;
+    for (const auto& [place, paths] : by_segment) {
+        gradient.jobs.push_back({.output = place.first,
+                                 .offset = polynomial.operands[at(place.first)].offset(place.second),
+                                 .rows = paths.front().rows,
+                                 .columns = paths.front().columns,
+                                 .adds = 0,
+                                 .first_term = static_cast<std::int64_t>(gradient.terms.size()),
+                                 .terms = static_cast<std::int64_t>(paths.size()),
+                                 .place = gradient.numbers});
+        for (const GradientPath& path : paths) {
+            gradient.terms.push_back(path.term);
+            schedule.multiply_adds += static_cast<double>(path.rows * path.columns * path.term.components);
+        }
+        constexpr std::int64_t together = 4;  // numbers that are stored as one
+        gradient.numbers += up(paths.front().rows * paths.front().columns, together) * together;
+    }
+    std::ranges::stable_sort(gradient.jobs, {}, [](const GradientJob& job) { return std::min(job.rows, job.columns); });
 }
 
 }  // namespace
@@ -133,15 +159,24 @@ std::optional<MatrixSchedule> schedule_matrix(const Polynomial& polynomial) {
     if (polynomial.operands.size() > MatrixSchedule::most_operands) return std::nullopt;
     MatrixSchedule schedule;
     std::map<std::pair<int, int>, std::vector<MatrixTerm>> by_segment;  // output operand, segment
+    std::map<std::pair<int, int>, std::vector<GradientPath>> gradients;
     std::vector<bool> taken(polynomial.paths.size(), false);
     for (std::size_t p = 0; p < polynomial.paths.size(); ++p) {
         const Path& path = polynomial.paths[p];
+        if (const std::optional<GradientPath> found = gradient_path(polynomial, path)) {
+            std::vector<GradientPath>& others = gradients[{path.output().operand, path.output().segment}];
+            if (!others.empty() && others.front().rows != found->rows) continue;  // other letters first
+            others.push_back(*found);
+            taken[p] = true;
+            continue;
+        }
         const std::optional<MatrixTerm> term = matrix_term(polynomial, path, schedule.index);
         if (!term) continue;
         taken[p] = true;
         by_segment[{path.output().operand, path.output().segment}].push_back(*term);
     }
-    if (by_segment.empty()) return std::nullopt;
+    if (by_segment.empty() && gradients.empty()) return std::nullopt;
+    add_gradients(polynomial, gradients, schedule);
     std::vector<std::pair<std::pair<int, int>, std::vector<MatrixTerm>>> ordered(by_segment.begin(), by_segment.end());
     std::ranges::stable_sort(
         ordered, {}, [&](const auto& one) { return polynomial.operands[at(one.first.first)].segments[at(one.first.second)].multiplicity; });
@@ -232,7 +267,7 @@ MatrixRows matrix_rows(const MatrixSchedule& schedule, GpuNumber compute, std::i
 std::optional<Program> with_matrix_products(const Polynomial& polynomial) {
     if (!std::ranges::is_partitioned(polynomial.operands, [](const Operand& operand) { return operand.role == Role::input; }))
         return std::nullopt;
-    Program program = split_mixing(polynomial, 0);
+    Program program = split_mixing(polynomial, 0, least_gradient);
     for (std::size_t v = polynomial.operands.size(); v < program.values.size(); ++v)
         if (program.values[v].size() > most_products) return std::nullopt;
     const bool any = std::ranges::any_of(
@@ -241,7 +276,7 @@ std::optional<Program> with_matrix_products(const Polynomial& polynomial) {
 }
 
 std::string explain(const MatrixSchedule& schedule, const Polynomial& polynomial) {
-    std::string text = "matrix: " + std::to_string(schedule.jobs.size()) + " products, " +
+    std::string text = "matrix: " + std::to_string(schedule.jobs.size() + schedule.gradient.jobs.size()) + " products, " +
                        std::to_string(static_cast<long>(schedule.multiply_adds)) + " multiply-adds a row";
     if (schedule.index >= 0) text += ", weights by '" + polynomial.indices[at(schedule.index)].name + "'";
     text += "\n";
@@ -252,6 +287,10 @@ std::string explain(const MatrixSchedule& schedule, const Polynomial& polynomial
                 std::to_string(job.components) + " x " + std::to_string(job.columns) + " from " + std::to_string(depth) + " in " +
                 std::to_string(job.terms) + " pieces" + (job.adds != 0 ? ", added to the other paths" : "") + "\n";
     }
+    for (const GradientJob& job : schedule.gradient.jobs)
+        text += "  " + polynomial.operands[at(static_cast<int>(job.output))].name + " + " + std::to_string(job.offset) + ": " +
+                std::to_string(job.rows) + " x " + std::to_string(job.columns) + " summed over rows, in " + std::to_string(job.terms) +
+                " pieces" + (job.adds != 0 ? ", added to the other paths" : "") + "\n";
     if (schedule.rest) text += "  other paths: " + std::to_string(schedule.rest->paths.size()) + "\n";
     return text;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The GPU schedule of paths with a weight matrix (linear maps, radial networks, their derivatives by the other input): out += x W for every
-// component, as tiled matrix products over rows and components together. Products by whole rows of weights of their own are not for it.
+// component, as tiled matrix products over rows and components together; and gradients of the weights themselves (gpu_gradient). Products
+// by whole rows of weights of their own are not for it.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "describe/program.hpp"
+#include "schedule/gpu_gradient.hpp"
 #include "schedule/gpu_kernel.hpp"
 
 namespace clebsch {
@@ -33,6 +35,7 @@ struct MatrixJob {
 struct MatrixSchedule {
     std::vector<MatrixJob> jobs;
     std::vector<MatrixTerm> terms;
+    GradientSchedule gradient;                ///< of weights; may be all there is
     int index = -1;                           ///< of the polynomial: rows of indexed weights
     std::optional<Polynomial> rest;           ///< what runs before, over some of the operands
     std::vector<int> rest_operands;           ///< of the polynomial: what rest's operands are

@@ -32,10 +32,12 @@ struct EmittedProgram {
     ReferenceInputs inputs;
     std::vector<MatrixTile> tiles = matrix_tiles(GpuNumber::float64, MatrixRows::many);
     bool halves = false;  ///< where they can run by half-precision parts they do
+    std::vector<GradientTile> gradient_tiles = clebsch::gradient_tiles(GpuNumber::float64);
+    std::int64_t chunk = 17;  ///< rows that a block of weights' gradients sums
 };
 struct EmittedProgramResult {
     std::map<std::string, ReferenceArray> outputs;
-    int tapes = 0, matrices = 0, halves = 0, polynomials = 0, chains = 0;
+    int tapes = 0, matrices = 0, halves = 0, gradients = 0, polynomials = 0, chains = 0;
 };
 std::vector<EmittedProgramResult> run_emitted(const std::vector<EmittedProgram>& cases);
 

@@ -6,6 +6,7 @@
 #include "describe/harmonics_chain.hpp"
 #include "emit/chain.hpp"
 #include "emit/emitted.hpp"
+#include "emit/gradient.hpp"
 #include "emit/halves.hpp"
 #include "emit/host_kernels.hpp"
 #include "emit/matrix.hpp"
@@ -80,6 +81,12 @@ class ProgramRunner {
                 made.matrix_kernels.push_back(host.add(emit_matrix(GpuNumber::float64, given_.tiles[launch.tile])));
             ++result_.matrices;
         }
+        if (made.matrix && !made.matrix->gradient.jobs.empty()) {
+            for (const GradientLaunch& launch : gradient_launches(made.matrix->gradient, given_.gradient_tiles))
+                made.gradient_kernels.push_back(host.add(emit_gradient(GpuNumber::float64, given_.gradient_tiles[launch.tile])));
+            made.gradient_kernels.push_back(host.add(emit_gradient_sum(GpuNumber::float64)));
+            ++result_.gradients;
+        }
         if (made.matrix && !made.matrix->rest) return;
         made.polynomial = prepare(made.matrix ? *made.matrix->rest : node.polynomial, "");
         for (const GpuStage& stage : made.polynomial->kernels.stages) {
@@ -114,7 +121,7 @@ class ProgramRunner {
         std::optional<HalvesSchedule> halves;
         std::optional<Prepared> polynomial;
         int kernel = -1, first_stage = -1;
-        std::vector<int> matrix_kernels;
+        std::vector<int> matrix_kernels, gradient_kernels;
     };
 
     std::vector<double*> arrays_of(const std::vector<int>& values) {
@@ -150,6 +157,7 @@ class ProgramRunner {
             }
             run_stages(host, step.first_stage, *step.polynomial, arrays_of(values), given_.inputs.indices, given_.inputs.rows);
         }
+        if (!step.gradient_kernels.empty()) run_gradient(host, step, node, rows);
         if (step.halves && rows > 0) run_halves(host, step, node, rows);
         else if (step.matrix && rows > 0) run_matrix(host, step, node, rows);
     }
@@ -180,6 +188,31 @@ class ProgramRunner {
             host.run(step.matrix_kernels[kernel++], words, {.grid = {launch.pieces, 1}, .threads = HalvesSchedule::weights_threads});
             host.run(step.matrix_kernels[kernel++], words, halves_shape(schedule, launch, rows, share));
         }
+    }
+
+    void run_gradient(const HostKernels& host, const Step& step, const PolynomialNode& node, std::int64_t rows) {
+        const GradientSchedule& schedule = step.matrix->gradient;
+        const std::vector<GradientTile>& tiles = given_.gradient_tiles;
+        const GradientChunks chunks{given_.chunk, (rows + given_.chunk - 1) / given_.chunk};
+        std::vector<double> parts(static_cast<std::size_t>(chunks.count * schedule.numbers) + 4, NAN);
+        const std::uintptr_t place = (reinterpret_cast<std::uintptr_t>(parts.data()) + 31) / 32 * 32;
+        std::vector<std::uint64_t> words = {0,
+                                            reinterpret_cast<std::uintptr_t>(schedule.terms.data()),
+                                            0,
+                                            static_cast<std::uint64_t>(rows),
+                                            static_cast<std::uint64_t>(chunks.rows),
+                                            static_cast<std::uint64_t>(chunks.count),
+                                            static_cast<std::uint64_t>(schedule.numbers),
+                                            place};
+        add_operands(words, gradient_first_operand, node);
+        std::size_t kernel = 0;
+        for (const GradientLaunch& launch : gradient_launches(schedule, tiles)) {
+            words[0] = reinterpret_cast<std::uintptr_t>(schedule.jobs.data() + launch.first);
+            words[2] = static_cast<std::uint64_t>(launch.count);
+            host.run(step.gradient_kernels[kernel++], words, gradient_shape(schedule, launch, tiles[launch.tile], chunks.count));
+        }
+        words[0] = reinterpret_cast<std::uintptr_t>(schedule.jobs.data());
+        host.run(step.gradient_kernels[kernel], words, gradient_sum_shape(schedule));
     }
 
     void run_matrix(const HostKernels& host, const Step& step, const PolynomialNode& node, std::int64_t rows) {

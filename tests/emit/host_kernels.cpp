@@ -176,8 +176,8 @@ void HostKernels::compile() {
     const std::string text = (folder_ / "kernels.cpp").string(), library = (folder_ / "kernels.so").string(),
                       log = (folder_ / "log").string();
     write_file(text, read_file(fs::path(CLEBSCH_SOURCE_DIR) / "tests/emit/host_device.hpp") + portable(device_preamble()) +
-                         portable(stream_preamble()) + portable(matrix_preamble()) + portable(halves_preamble()) +
-                         portable(rows_preamble()) + portable(order_preamble()) + text_);
+                         portable(stream_preamble()) + portable(matrix_preamble()) + std::string(gradient_preamble()) +
+                         portable(halves_preamble()) + portable(rows_preamble()) + portable(order_preamble()) + text_);
     if (std::system(("c++ -std=c++17 -O1 -w -shared -fPIC -o " + library + " " + text + " > " + log + " 2>&1").c_str()) != 0)
         fail("the host compiler refused emitted kernels:\n" + read_file(log).substr(0, 4000));
     handle_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -10,6 +10,7 @@
 #include "describe/operations/linear.hpp"
 #include "describe/operations/norm.hpp"
 #include "describe/operations/tensor_product.hpp"
+#include "describe/rewrites.hpp"
 #include "describe/text.hpp"
 #include "emit/emitted.hpp"
 #include "schedule/gpu_order.hpp"
@@ -380,6 +381,37 @@ TEST_CASE("polynomials that mix channels and their derivatives run as matrix pro
             CHECK(relative_error(evaluate(*program, cases.back().inputs).at(name), numbers) < exact);
     }
     compare(cases, "matrix products", &EmittedProgramResult::matrices);
+}
+
+TEST_CASE("gradients of weights that all rows share are sums over chunks of rows, of products where several inputs meet") {
+    const Polynomial map = linear(Irreps("70x0e+9x1o+3x1e"), Irreps("65x0e+20x1o+9x1e"), {.biases = {0}});
+    LinearOptions by_component;
+    by_component.x.layout = by_component.out.layout = Layout::ir_mul;
+    const Polynomial turned = linear(Irreps("20x0e+20x1o"), Irreps("17x0e+18x1o"), by_component);
+    const Polynomial edge = tensor_product(fully_connected("20x0e+9x1o", "0e+1o", "6x0e+1x1o"));
+    const Polynomial both = tensor_product(fully_connected("5x0e+4x1o", "3x0e+2x1o", "9x0e+4x1o"));
+    if (!has_host_compiler()) return;
+    std::vector<EmittedProgram> cases;
+    const auto add = [&](const Polynomial& one, std::int64_t chunk, GpuNumber tiles) {
+        const std::optional<Program> program = split_mixing(one, 0);  // small matrices, too
+        random::Engine engine(35 + cases.size());
+        random::Limits limits;
+        limits.rows = 40;
+        limits.work = 1e7;
+        cases.push_back({.program = *program,
+                         .inputs = random::inputs(engine, *program, limits),
+                         .gradient_tiles = gradient_tiles(tiles),
+                         .chunk = chunk});
+        for (const auto& [name, numbers] : evaluate(one, cases.back().inputs))
+            CHECK(relative_error(evaluate(*program, cases.back().inputs).at(name), numbers) < exact);
+    };
+    const std::vector<std::string> weights = {"weights"}, all = {"x", "y", "weights"};
+    for (const GpuNumber tiles : {GpuNumber::float64, GpuNumber::float32}) add(vjp(map, weights), 17, tiles);
+    add(vjp(turned, weights), 7, GpuNumber::float32);
+    add(vjp(edge, all), 100, GpuNumber::float64);
+    add(vjp(both, all), 5, GpuNumber::float64);
+    add(jvp(vjp(both, weights), std::vector<std::string>{"x", "y"}), 11, GpuNumber::float64);
+    compare(cases, "gradients of weights", &EmittedProgramResult::gradients);
 }
 
 TEST_CASE("layers of networks and their derivatives run by half-precision parts, several tiles of weights and components") {

@@ -1,6 +1,7 @@
 // GPU plans against the reference. Without a GPU or its compiler these tests say so and pass.
 #include <doctest/doctest.h>
 
+#include "describe/operations/linear.hpp"
 #include "describe/operations/named_problems.hpp"
 #include "describe/text.hpp"
 #include "gpu/can_run.hpp"
@@ -72,6 +73,43 @@ TEST_CASE("random channel-wise convolutions and products take the stream schedul
         if (error > (wide ? 1e-12 : 3e-6)) FAIL_CHECK("error " << error << " in\n" << to_text(polynomial) << plan.explain());
     }
     MESSAGE(coverage.to_text());
+}
+
+TEST_CASE("gradients of weights that all rows share, of products and linear maps, with no rows and with many; always the same bits") {
+    if (!can_run_on_gpu()) return;
+    const std::vector<std::string> weights = {"weights"}, all = {"x", "y", "weights"};
+    const Polynomial both = tensor_product(fully_connected("64x0e+42x1o", "3x0e+2x1o", "66x0e+33x1o"));
+    std::uint64_t number = 0;
+    int repeated = 0;
+    for (const Polynomial& polynomial : {vjp(linear(Irreps("150x0e+40x1o"), Irreps("130x0e+70x1o")), weights), vjp(both, weights),
+                                         vjp(both, all), vjp(vjp(both, weights), std::vector<std::string>{"x", "y"})})
+        for (const std::int64_t rows : {0, 1, 700}) {
+            for (const DType dtype : {DType::float32, DType::float64}) {
+                if (rows > 1 && dtype == DType::float64 && number % 2 == 0) continue;
+                random::Engine engine(first_seed() + number++);
+                std::normal_distribution<double> normal;
+                ReferenceInputs inputs;
+                inputs.rows = {{"row", rows}};
+                for (const Operand& operand : polynomial.operands) {
+                    if (operand.role != Role::input) continue;
+                    ReferenceArray& numbers = inputs.arrays[operand.name];
+                    const std::int64_t of = operand.rows.kind == Addressing::Kind::shared ? 1 : rows;
+                    for (std::int64_t i = 0; i < of * operand.size(); ++i) numbers.push_back(normal(engine));
+                }
+                const gpu::PolynomialPlan plan(polynomial,
+                                               {.dtypes = std::vector<DType>(polynomial.operands.size(), dtype), .compute = dtype});
+                CHECK(plan.schedule() == std::string("matrix"));
+                const ReferenceInputs stored = rounded_inputs(polynomial, inputs, plan.dtypes());
+                const auto first = run_gpu(plan, stored);
+                const double error = error_against(first, evaluate(polynomial, stored));
+                if (error > (dtype == DType::float64 ? 1e-12 : 3e-6))
+                    FAIL_CHECK("error " << error << " of " << rows << " rows in\n" << to_text(polynomial) << plan.explain());
+                if (plan.explain().find("added atomically") != std::string::npos) continue;  // the second derivative has others, too
+                ++repeated;
+                CHECK(run_gpu(plan, stored).outputs == first.outputs);
+            }
+        }
+    CHECK(repeated > 10);
 }
 
 TEST_CASE("16-bit storage is rounded once, after sums in float32") {

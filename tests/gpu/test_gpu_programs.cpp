@@ -6,6 +6,7 @@
 #include "describe/operations/linear.hpp"
 #include "describe/operations/program_builder.hpp"
 #include "describe/text.hpp"
+#include "emit/gradient.hpp"
 #include "emit/halves.hpp"
 #include "emit/matrix.hpp"
 #include "emit/tape.hpp"
@@ -81,6 +82,29 @@ TEST_CASE("matrix products by half-precision parts compile for every architectur
         CHECK(resources.registers * HalvesSchedule::threads * HalvesSchedule::blocks <= gpu_target(target).registers);
         CHECK(halves_shape({}, {.columns = columns}, 1, 1).shared_bytes + resources.shared_bytes <= gpu_target(target).shared_bytes);
     }
+}
+
+TEST_CASE("gradients of weights compile for every architecture within their registers") {
+    if (!gpu::compiler_status().found) {
+        MESSAGE("skipped: " << gpu::compiler_status().text);
+        return;
+    }
+    int number = 0;
+    for (const GpuNumber compute : {GpuNumber::float32, GpuNumber::float64})
+        for (const GradientTile& tile : gradient_tiles(compute)) {
+            const char* target = std::array{"sm_80", "sm_90", "sm_120"}[static_cast<std::size_t>(number++ % 3)];
+            const KernelText kernel = emit_gradient(compute, tile);
+            const gpu::Compiled compiled =
+                gpu::compile(std::string(device_preamble()) + gradient_preambles() + kernel.text, kernel.name, gpu_target(target));
+            const gpu::KernelResources resources = gpu::resources_of(compiled.log);
+            MESSAGE((std::string(target) + " " + type_name(compute))
+                    << ", tiles of " << tile.rows << " x " << tile.columns << ": " << resources.registers << " registers, "
+                    << resources.spill_bytes << " bytes spilled, " << resources.shared_bytes << " bytes of shared memory");
+            CHECK(resources.spill_bytes <= (tile.columns == 128 ? 256 : 0));
+            CHECK(resources.registers * GradientTile::threads * GradientTile::blocks <= gpu_target(target).registers);
+        }
+    const KernelText kernel = emit_gradient_sum(GpuNumber::float32);
+    gpu::compile(std::string(device_preamble()) + gradient_preambles() + kernel.text, kernel.name, gpu_target("sm_90"));
 }
 
 TEST_CASE("tapes with every function compile, a thread per row and number by number") {

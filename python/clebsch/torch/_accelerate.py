@@ -228,18 +228,11 @@ class _Weighted(Forward):
         return [normal(module.weight_numel) if module.shared_weights else normal(3, module.weight_numel)]
 
 
-def _mixes_channels_of_both(module: Any) -> bool:
-    """Whether weights mix pairs of channels, every one of an input with every one of the other: of features with species', say."""
-    many = [block.mul > 1 for block in module.irreps_in2]
-    return any(ins.connection_mode == "uvw" and ins.has_weight and many[ins.i_in2] for ins in module.instructions)
-
-
 class _Product(_Weighted):
     """o3.TensorProduct and its subclasses."""
 
     def __init__(self, module: Any, signs: str) -> None:
         super().__init__(module, operation_of(module, signs))
-        self.mixes = _mixes_channels_of_both(module)
         self.dims = module.irreps_in1.dim, module.irreps_in2.dim  # tracers cannot look at e3nn's irreps
 
     def text(self) -> str:
@@ -250,9 +243,6 @@ class _Product(_Weighted):
         return normal(3, self.dims[0]), normal(3, self.dims[1]), *self.example_weight(normal)
 
     def __call__(self, x: Tensor, y: Tensor, weight: Any = None) -> Tensor:  # type: ignore[override]
-        if self.mixes and self.module.training and x.is_cuda and torch.is_grad_enabled():
-            # On a GPU these weights' gradients are left to the general kernel here, and are matrix products in PyTorch.
-            return type(self.module).forward(self.module, x, y, weight)  # type: ignore[operator]
         per_row, shared = self.weights(weight)
         return self.rows._run([("x", x, self.dims[0]), ("y", y, self.dims[1]), *per_row], shared)
 

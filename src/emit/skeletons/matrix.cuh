@@ -44,10 +44,36 @@ struct MatrixArguments {
 
 template <class T, int Count> struct __align__(Count * sizeof(T)) Numbers { T at[Count]; };
 
+// Calls multiply(left, right, scale) for every slab, by all threads; copies of the next ones are under way. `more`: whether there is any.
+template <int Stages, class Slabs, class Multiply> static __device__ __forceinline__ void walk_slabs(Slabs& slabs, bool more, Multiply multiply) {
+    int copied = 0;
+    for (int stage = 0; stage + 1 < Stages; ++stage) {
+        if (more) {
+            slabs.copy(copied++);
+            more = slabs.advance();
+        }
+        end_copies();
+    }
+    for (int at = 0; at < copied; ++at) {
+        wait_for_copies<Stages - 2>();
+        __syncthreads();  // everybody's copies have come, and nobody reads the slab before any more
+        if (more) {
+            slabs.copy(copied++ % Stages);
+            more = slabs.advance();
+        }
+        end_copies();
+        const typename Slabs::Number* const left = slabs.shared + at % Stages * Slabs::slab_numbers;
+        multiply(left, left + Slabs::left_numbers, slabs.scales[at % Stages]);
+    }
+    __syncthreads();
+}
+
 // The slabs of a tile, one after the other, in `Stages` pieces of shared memory in turn. Number (row, k) of x goes to
 // left[row * LeftRow + k * LeftK], number (k, column) of W to right[k * RightPitch + column].
 template <class T, int Rows, int Columns, int Depth, int Stages, int LeftRow, int LeftK, int RightPitch> struct MatrixSlabs {
-    static const int rows = Rows, columns = Columns, threads = 256, no_kind = 0x7fffffff;
+    typedef T Number;
+    static const int rows = Rows, columns = Columns, slab_depth = Depth, left_row = LeftRow, left_k = LeftK, right_pitch = RightPitch;
+    static const int threads = 256, no_kind = 0x7fffffff;
     static const int left_loads = Rows * Depth / threads, right_loads = Columns * Depth / threads;
     static const int left_numbers = LeftRow > LeftK ? Rows * LeftRow : Depth * LeftK;
     static const int slab_numbers = left_numbers + Depth * RightPitch, all_numbers = Stages * slab_numbers;
@@ -168,27 +194,7 @@ template <class T, int Rows, int Columns, int Depth, int Stages, int LeftRow, in
                                ? static_cast<int>(look_up(a.index, a.index_wide, first_row + row_of(r), a.index_rows, a.error)) : -1;
             __syncthreads();
         }
-        bool more = begin_term();
-        int copied = 0;
-        for (int stage = 0; stage + 1 < Stages; ++stage) {
-            if (more) {
-                copy(copied++);
-                more = advance();
-            }
-            end_copies();
-        }
-        for (int at = 0; at < copied; ++at) {
-            wait_for_copies<Stages - 2>();
-            __syncthreads();  // everybody's copies have come, and nobody reads the slab before any more
-            if (more) {
-                copy(copied++ % Stages);
-                more = advance();
-            }
-            end_copies();
-            const T* const left = shared + at % Stages * slab_numbers;
-            multiply(left, left + left_numbers, scales[at % Stages]);
-        }
-        __syncthreads();
+        walk_slabs<Stages>(*this, begin_term(), multiply);
     }
 
     // Whether pieces of `count` numbers of the output may be stored as one.
@@ -225,18 +231,17 @@ template <class T, int Rows, int Columns, int Depth, int Stages, int LeftRow, in
 };
 
 // A tile by threads: each has ThreadRows x ThreadColumns numbers in registers. Threads of several groups share the products of a slab.
-template <class T, int Rows, int Columns, int Depth, int Stages, int ThreadRows, int ThreadColumns>
-struct ThreadTile : MatrixSlabs<T, Rows, Columns, Depth, Stages, 1, Rows + 4, Columns + 4> {
-    typedef MatrixSlabs<T, Rows, Columns, Depth, Stages, 1, Rows + 4, Columns + 4> Slabs;
+// `Slabs`: MatrixSlabs, or others that walk, give places and put numbers like them (gradient.cuh); left_row has to be 1.
+template <class Slabs, int ThreadRows, int ThreadColumns> struct ThreadTile : Slabs {
+    typedef typename Slabs::Number T;
+    static const int Rows = Slabs::rows, Columns = Slabs::columns, Depth = Slabs::slab_depth;
     static const int down = Rows / ThreadRows, across = Columns / ThreadColumns, groups = Slabs::threads / (down * across);
     static const int row_piece = ThreadRows < 4 ? ThreadRows : 4, column_piece = ThreadColumns < 4 ? ThreadColumns : 4;
     static const int row_pieces = ThreadRows / row_piece, column_pieces = ThreadColumns / column_piece;
     static const int sums = (groups - 1) * down * across * ThreadRows * ThreadColumns;
     static const int shared_numbers = Slabs::all_numbers > sums ? Slabs::all_numbers : sums;
 
-    __device__ __forceinline__ ThreadTile(const MatrixArguments& a, const MatrixJob& job, i64 row, i64 column, T* shared, T* scales,
-                                          int* kinds)
-        : Slabs(a, job, row, column, shared, scales, kinds) {}
+    template <class... Given> __device__ __forceinline__ ThreadTile(Given&&... given) : Slabs(given...) {}
 
     __device__ __forceinline__ void run() {
         const int group = this->thread / (down * across), in_group = this->thread % (down * across);
@@ -249,8 +254,8 @@ struct ThreadTile : MatrixSlabs<T, Rows, Columns, Depth, Stages, 1, Rows + 4, Co
         this->walk([&](const T* left, const T* right, T scale) {
 #pragma unroll
             for (int d = 0; d < Depth / groups; ++d) {
-                const T* l = left + (group * (Depth / groups) + d) * (Rows + 4);
-                const T* r = right + (group * (Depth / groups) + d) * (Columns + 4);
+                const T* l = left + (group * (Depth / groups) + d) * Slabs::left_k;
+                const T* r = right + (group * (Depth / groups) + d) * Slabs::right_pitch;
                 Numbers<T, row_piece> of_row[row_pieces];
                 Numbers<T, column_piece> of_column[column_pieces];
 #pragma unroll
@@ -294,15 +299,13 @@ struct ThreadTile : MatrixSlabs<T, Rows, Columns, Depth, Stages, 1, Rows + 4, Co
 // A tile by tensor instructions, which multiply numbers of few digits: every number is the sum of a high and a low part, and of their four
 // products the three that matter are taken. The sums of 8 products are added up by ordinary additions, since the instructions' own sums
 // are cut off instead of rounded. A warp has WarpRows x WarpColumns numbers, in pieces of 16 x 8.
-template <class T, int Rows, int Columns, int Depth, int Stages, int WarpRows, int WarpColumns>
-struct WarpTile : MatrixSlabs<T, Rows, Columns, Depth, Stages, Depth + 4, 1, Columns + 8> {
-    typedef MatrixSlabs<T, Rows, Columns, Depth, Stages, Depth + 4, 1, Columns + 8> Slabs;
+template <class Slabs, int WarpRows, int WarpColumns> struct WarpTile : Slabs {
+    typedef typename Slabs::Number T;
+    static const int Columns = Slabs::columns, Depth = Slabs::slab_depth;
     static const int across = Columns / WarpColumns, row_pieces = WarpRows / 16, column_pieces = WarpColumns / 8;
     static const int shared_numbers = Slabs::all_numbers;
 
-    __device__ __forceinline__ WarpTile(const MatrixArguments& a, const MatrixJob& job, i64 row, i64 column, T* shared, T* scales,
-                                        int* kinds)
-        : Slabs(a, job, row, column, shared, scales, kinds) {}
+    template <class... Given> __device__ __forceinline__ WarpTile(Given&&... given) : Slabs(given...) {}
 
     __device__ __forceinline__ void run() {
         const int warp = this->thread / 32, lane = this->thread % 32, group = lane / 4, place = lane % 4;
@@ -322,13 +325,14 @@ struct WarpTile : MatrixSlabs<T, Rows, Columns, Depth, Stages, Depth + 4, 1, Col
                 for (int j = 0; j < column_pieces; ++j)
 #pragma unroll
                     for (int h = 0; h < 2; ++h)
-                        divide(scale * right[(d + place + 4 * h) * (Columns + 8) + own_column + j * 8 + group], &w_high[j][h], &w_low[j][h]);
+                        divide(scale * right[(d + place + 4 * h) * Slabs::right_pitch + own_column + j * 8 + group], &w_high[j][h], &w_low[j][h]);
 #pragma unroll
                 for (int i = 0; i < row_pieces; ++i) {
                     T x_high[4], x_low[4];
 #pragma unroll
                     for (int h = 0; h < 4; ++h)
-                        divide(left[(own_row + i * 16 + group + h % 2 * 8) * (Depth + 4) + d + place + h / 2 * 4], &x_high[h], &x_low[h]);
+                        divide(left[(own_row + i * 16 + group + h % 2 * 8) * Slabs::left_row + (d + place + h / 2 * 4) * Slabs::left_k],
+                               &x_high[h], &x_low[h]);
                     T part[column_pieces][4];  // sums that do not wait for one another
 #pragma unroll
                     for (int j = 0; j < column_pieces; ++j)

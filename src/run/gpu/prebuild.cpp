@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "emit/gradient.hpp"
 #include "emit/halves.hpp"
 #include "emit/matrix.hpp"
 #include "emit/tape.hpp"
@@ -112,6 +113,10 @@ void PrebuiltFolder::add(const Program& program, const ProgramOptions& options) 
                 for (const MatrixLaunch& launch : matrix_launches(*step.matrix, tiles))
                     add({source_of(emit_matrix(compute, tiles[launch.tile]), matrix_preamble())});
             }
+            const std::vector<GradientTile> tiles = gradient_tiles(compute);
+            for (const GradientLaunch& launch : gradient_launches(step.matrix->gradient, tiles))
+                for (const KernelText& kernel : {emit_gradient(compute, tiles[launch.tile]), emit_gradient_sum(compute)})
+                    add({source_of(kernel, gradient_preambles())});
             if (!step.matrix->rest) return;
             std::vector<int> values;
             for (const int operand : step.matrix->rest_operands) values.push_back(node.arguments[at(operand)]);

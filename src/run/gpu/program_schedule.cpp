@@ -38,6 +38,9 @@ ScheduledProgram schedule_program(const Program& program, const std::vector<DTyp
         if (!matrices[s]) continue;
         alone[s] = true;
         for (const MatrixJob& job : matrices[s]->jobs) needed[at(node.arguments[at(job.output)])] = true;
+        for (const GradientJob& job : matrices[s]->gradient.jobs) needed[at(node.arguments[at(job.output)])] = true;
+        for (const GradientTerm& term : matrices[s]->gradient.terms)
+            for (const std::int64_t operand : {term.left, term.right}) needed[at(node.arguments[at(operand)])] = true;
         for (const MatrixTerm& term : matrices[s]->terms)
             for (const std::int64_t operand : {term.input, term.weight}) needed[at(node.arguments[at(operand)])] = true;
     }

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "emit/chain.hpp"
 #include "emit/general.hpp"
+#include "emit/gradient.hpp"
 #include "emit/halves.hpp"
 #include "emit/matrix.hpp"
 #include "emit/tape.hpp"
@@ -237,6 +238,72 @@ class HalvesKernels {
     std::vector<LaunchKernels> kernels_;
 };
 
+/// Gradients of weights that rows share: tiles for chunks of rows leave parts in the scratch memory, which are added up then.
+class GradientKernels {
+ public:
+    GradientKernels(const Device& device, const GradientSchedule& schedule, GpuNumber compute)
+        : device_(device),
+          schedule_(schedule),
+          tiles_(gradient_tiles(compute)),
+          number_bytes_(static_cast<std::size_t>(bytes_of(compute))),
+          tables_(device, job_bytes() + schedule_.terms.size() * sizeof(GradientTerm)),
+          sum_(load_one(device, emit_gradient_sum(compute), gradient_preambles())) {
+        device.to_device(tables_.data(), schedule_.jobs.data(), job_bytes());
+        device.to_device(static_cast<std::byte*>(tables_.data()) + job_bytes(), schedule_.terms.data(),
+                         schedule_.terms.size() * sizeof(GradientTerm));
+        for (const GradientLaunch& launch : gradient_launches(schedule_, tiles_))
+            kernels_.push_back({launch, load_one(device, emit_gradient(compute, tiles_[launch.tile]), gradient_preambles())});
+    }
+
+    std::size_t scratch_bytes(std::int64_t rows) const {
+        return static_cast<std::size_t>(chunks(rows).count * schedule_.numbers) * number_bytes_;
+    }
+
+    /// `operands`: address and stride of each. Without rows gradients are zero.
+    void launch(std::int64_t rows, std::span<const std::uint64_t> operands, const ProgramLaunch& launch) const {
+        const GradientChunks divided = chunks(rows);
+        std::array<std::uint64_t, gradient_first_operand + 2 * MatrixSchedule::most_operands> words{};
+        std::ranges::copy(operands, words.begin() + gradient_first_operand);
+        words[1] = address(tables_.data()) + job_bytes();
+        words[3] = static_cast<std::uint64_t>(rows);
+        words[4] = static_cast<std::uint64_t>(divided.rows);
+        words[5] = static_cast<std::uint64_t>(divided.count);
+        words[6] = static_cast<std::uint64_t>(schedule_.numbers);
+        words[7] = address(launch.scratch.data);
+        for (const auto& [own, module] : kernels_) {
+            if (rows == 0) break;
+            words[0] = address(tables_.data()) + static_cast<std::uint64_t>(own.first) * sizeof(GradientJob);
+            words[2] = static_cast<std::uint64_t>(own.count);
+            const LaunchShape shape = gradient_shape(schedule_, own, tiles_[own.tile], divided.count);
+            module->launch(shape.grid, shape.threads, 0, launch.stream, words);
+        }
+        words[0] = address(tables_.data());
+        const LaunchShape shape = gradient_sum_shape(schedule_);
+        sum_->launch(shape.grid, shape.threads, 0, launch.stream, words);
+    }
+
+    std::string explain() const {
+        std::string text;
+        for (const auto& [own, module] : kernels_)
+            text += "    sums over rows: tiles of " + std::to_string(tiles_[own.tile].rows) + " x " +
+                    std::to_string(tiles_[own.tile].columns) + ": " + std::to_string(module->registers()) + " registers, " +
+                    std::to_string(module->spill_bytes()) + " bytes spilled\n";
+        return text;
+    }
+
+ private:
+    std::size_t job_bytes() const { return schedule_.jobs.size() * sizeof(GradientJob); }
+    GradientChunks chunks(std::int64_t rows) const { return gradient_chunks(schedule_, tiles_, rows, device_.multiprocessors()); }
+
+    const Device& device_;
+    GradientSchedule schedule_;
+    std::vector<GradientTile> tiles_;
+    std::size_t number_bytes_;
+    Memory tables_;
+    std::vector<std::pair<GradientLaunch, std::shared_ptr<const Module>>> kernels_;
+    std::shared_ptr<const Module> sum_;
+};
+
 class MatrixStep final : public ProgramStep {
  public:
     MatrixStep(const ProgramStepRequest& request, const PolynomialNode& node, MatrixSchedule schedule)
@@ -257,6 +324,7 @@ class MatrixStep final : public ProgramStep {
         for (const Operand& operand : node.polynomial.operands) sizes_.push_back(operand.size());
         if (std::optional<HalvesSchedule> halves = schedule_halves(schedule_, compute_))
             halves_ = std::make_unique<HalvesKernels>(device_, std::move(*halves));
+        if (!schedule_.gradient.jobs.empty()) gradient_ = std::make_unique<GradientKernels>(device_, schedule_.gradient, compute_);
         for (const MatrixRows rows : all_matrix_rows) {
             if (rows == MatrixRows::many && halves_) continue;
             const std::vector<MatrixTile> tiles = matrix_tiles(compute_, rows);
@@ -272,6 +340,7 @@ class MatrixStep final : public ProgramStep {
         }
         text_ = names(*request.program, writes_) + " = " + clebsch::explain(schedule_, node.polynomial);
         if (halves_) text_ += halves_->explain();
+        if (gradient_) text_ += gradient_->explain();
         for (const TileKernel& kernel : kernels_[static_cast<std::size_t>(halves_ ? MatrixRows::few : MatrixRows::many)])
             text_ += std::string("    ") + (halves_ ? "few rows: " : "") + "tiles of " + std::to_string(kernel.tile.rows) + " x " +
                      std::to_string(kernel.tile.columns) + ": " + std::to_string(kernel.module->registers()) + " registers, " +
@@ -283,7 +352,7 @@ class MatrixStep final : public ProgramStep {
     std::vector<int> writes() const override { return writes_; }
     std::size_t scratch_bytes(const std::int64_t* rows) const override {
         const std::size_t of_weights = halves_ && tiles_for(rows_of(rows)) == MatrixRows::many ? halves_->scratch_bytes() : 0;
-        return std::max(rest_ ? rest_->scratch_bytes(rows) : 0, of_weights);
+        return std::max({rest_ ? rest_->scratch_bytes(rows) : 0, of_weights, gradient_ ? gradient_->scratch_bytes(rows_of(rows)) : 0});
     }
     bool index_error() const override {
         std::uint64_t flag = 0;
@@ -300,8 +369,7 @@ class MatrixStep final : public ProgramStep {
     void launch(const ProgramLaunch& launch) const override {
         if (rest_) rest_->launch(launch);
         const std::int64_t rows = rows_of(launch.rows);
-        if (rows == 0) return;
-        const MatrixRows tiles = tiles_for(rows);
+        if (rows == 0 && !gradient_) return;
         std::array<std::uint64_t, matrix_first_operand + 2 * MatrixSchedule::most_operands> words{};
         words[1] = address(tables_.data()) + job_bytes();
         words[3] = static_cast<std::uint64_t>(rows);
@@ -320,6 +388,9 @@ class MatrixStep final : public ProgramStep {
                 throw Error(ErrorKind::unsupported, "a row stride of " + std::to_string(buffer.row_stride) + " numbers, more than " +
                                                         std::to_string(most_stride) + ", in a matrix product on a GPU");
         }
+        if (gradient_) gradient_->launch(rows, std::span(words).subspan(matrix_first_operand), launch);
+        if (rows == 0 || schedule_.jobs.empty()) return;
+        const MatrixRows tiles = tiles_for(rows);
         if (halves_ && tiles == MatrixRows::many) return halves_->launch(rows, std::span(words).subspan(matrix_first_operand), launch);
         for (const TileKernel& kernel : kernels_[static_cast<std::size_t>(tiles)]) {
             words[0] = address(tables_.data()) + static_cast<std::uint64_t>(kernel.launch.first) * sizeof(MatrixJob);
@@ -351,6 +422,7 @@ class MatrixStep final : public ProgramStep {
     };
     std::array<std::vector<TileKernel>, all_matrix_rows.size()> kernels_;  ///< by MatrixRows
     std::unique_ptr<HalvesKernels> halves_;                                ///< instead of the tiles for many rows
+    std::unique_ptr<GradientKernels> gradient_;
     std::unique_ptr<PolynomialStep> rest_;
     std::string text_;
 };
