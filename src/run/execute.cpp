@@ -33,7 +33,10 @@ class Launch {
             state.row_bytes = row_bytes(plan_.polynomial.operands[o], call_.buffers[o]);
             launch_.shared_rows[o] = nullptr;
             const bool straddles = reinterpret_cast<std::uintptr_t>(state.data) % cache_line != 0 || state.row_bytes % cache_line != 0;
-            if (!operand.output && state.way == Way::stored && state.own != nullptr && straddles) state.way = Way::staged_whole;
+            if (!operand.output && state.way == Way::stored && straddles) {
+                if (state.own != nullptr) state.way = Way::staged_whole;
+                else if (launch_.worker[0].staging[o] != nullptr) state.way = Way::staged;
+            }
             if (state.way == Way::staged_whole) convert_all(o, parallel_for);
             if (!operand.output && operand.kind == Kind::shared)
                 launch_.shared_rows[o] = state.way == Way::staged_whole ? state.own : plain_row(state, 0);
@@ -211,7 +214,9 @@ class Launch {
     void start_output(std::size_t o, std::int64_t part, Worker& worker) const {
         const OperandPlan& operand = plan_.operands[o];
         State& state = launch_.operands[o];
-        if (operand.output && operand.sorted) {
+        if (!operand.output) {
+            worker.runs[o] = {};
+        } else if (operand.sorted) {
             state.head_used[part] = 0;
             if (state.tail_row != nullptr) state.tail_row[part] = -1;
             worker.runs[o] = {};
@@ -267,6 +272,7 @@ class Launch {
             return;
         }
         const std::int64_t* numbers = worker.chain_rows[operand.chain];
+        if (operand.sorted && state.way == Way::staged) return point_sorted_input(o, rows, worker);
         for (int r = 0; r < rows; ++r) {
             const std::int64_t row = numbers[r];
             if (row < 0) {
@@ -282,6 +288,30 @@ class Launch {
                 load_row(operand.form, stored_row(state, row), staged);
                 pointers[r] = staged;
             }
+        }
+    }
+
+    /// Every row is converted once a part, just before it is used.
+    void point_sorted_input(std::size_t o, int rows, Worker& worker) const {
+        const OperandPlan& operand = plan_.operands[o];
+        const State& state = launch_.operands[o];
+        typename Worker::Run& run = worker.runs[o];
+        const std::int64_t open = run.numbers != nullptr ? run.slot : -1;
+        std::int64_t free = 0;
+        for (int r = 0; r < rows; ++r) {
+            const std::int64_t row = worker.chain_rows[operand.chain][r];
+            if (row < 0) {
+                worker.inputs[o][r] = launch_.zero;
+                continue;
+            }
+            if (run.numbers == nullptr || row != run.row) {
+                if (free == open) ++free;
+                run.row = row;
+                run.slot = free++;
+                run.numbers = worker.staging[o] + run.slot * operand.padded;
+                load_row(operand.form, stored_row(state, row), run.numbers);
+            }
+            worker.inputs[o][r] = run.numbers;
         }
     }
 
@@ -312,6 +342,8 @@ class Launch {
         typename Worker::Run& run = worker.runs[o];
         bool seen = false;  // whether a row of this block is of the run at hand
         run.begun = 0;
+        const std::int64_t open = run.numbers != nullptr ? run.slot : -1;
+        std::int64_t free = 0;  // rows of earlier blocks are stored: their places, still in a cache, take the next ones
         if (operand.begun) std::fill_n(worker.begins[o], rows, std::uint8_t{0});
         for (int r = 0; r < rows; ++r) {
             const std::int64_t row = worker.chain_rows[operand.chain][r];
@@ -335,7 +367,8 @@ class Launch {
                 } else if (state.way == Way::stored) {
                     run.numbers = plain_row(state, row);
                 } else {
-                    run.slot = (run.slot + 1) % (plan_.block_rows + 1);
+                    if (free == open) ++free;
+                    run.slot = free++;
                     run.numbers = worker.staging[o] + run.slot * operand.padded;
                     if (!operand.begun) zero_own(run.numbers, operand);
                 }

@@ -17,14 +17,21 @@ constexpr std::int64_t most_parts_with_sums = 8;
 constexpr double share_of_sums = 0.1;
 constexpr double multiply_adds_of_a_number = 8;  ///< that take as long as moving it
 
-/// Such inputs are converted as a whole, once.
+/// Such inputs are converted as a whole, once. Where rows come one after the other, each is converted once as well, just before its use,
+/// and is still in a cache then.
 bool read_several_times(const OperandPlan& operand, std::int64_t operand_rows, std::int64_t iteration_rows) {
-    return operand.kind == OperandPlan::Kind::shared || (operand.kind == OperandPlan::Kind::indexed && operand_rows <= iteration_rows / 2);
+    return operand.kind == OperandPlan::Kind::shared ||
+           (operand.kind == OperandPlan::Kind::indexed && !operand.sorted && operand_rows <= iteration_rows / 2);
 }
 
 /// Rows gathered as often, on average, are moved once to addresses that vectors do not straddle cache lines at, if they are not there. For
 /// kernels that are mostly loads.
 constexpr std::int64_t gathers_worth_moving = 16;
+
+bool may_move(const PlanData& plan, const OperandPlan& operand, std::int64_t operand_rows, const Division& division) {
+    return division.of_caller && plan.fetch == Fetch::own && operand.kind == OperandPlan::Kind::indexed && operand.plain &&
+           operand_rows <= division.rows / gathers_worth_moving;
+}
 
 std::int64_t checked_product(std::int64_t a, std::int64_t b) {
     std::int64_t product = 0;
@@ -135,9 +142,8 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
         if (!operand.output) {
             if (!operand.plain)
                 state.way = read_several_times(operand, state.rows, division.rows) ? State::Way::staged_whole : State::Way::staged;
-            const bool may_move = division.of_caller && plan.fetch == Fetch::own && operand.kind == OperandPlan::Kind::indexed &&
-                                  state.rows <= division.rows / gathers_worth_moving;
-            if (state.way == State::Way::staged_whole || may_move) state.own = arena.take<T>(checked_product(state.rows, operand.padded));
+            const bool moved = !operand.sorted && may_move(plan, operand, state.rows, division);
+            if (state.way == State::Way::staged_whole || moved) state.own = arena.take<T>(checked_product(state.rows, operand.padded));
         } else if (operand.kind == OperandPlan::Kind::each) {
             if (!operand.plain) state.way = State::Way::staged;
         } else if (operand.sorted) {
@@ -185,8 +191,9 @@ LaunchState<T> arrange(const PlanData& plan, std::span<const std::int64_t> rows,
             const OperandPlan& operand = plan.operands[static_cast<std::size_t>(o)];
             T** pointers = arena.take<T*>(plan.block_rows);
             const std::int64_t operand_rows = plan.rows_of(static_cast<std::size_t>(o), rows);
-            const bool staged = !operand.plain && (operand.output ? operand.kind == OperandPlan::Kind::each || operand.sorted
-                                                                  : !read_several_times(operand, operand_rows, division.rows));
+            const bool moved = !operand.output && operand.sorted && may_move(plan, operand, operand_rows, division);
+            const bool staged = moved || (!operand.plain && (operand.output ? operand.kind == OperandPlan::Kind::each || operand.sorted
+                                                                            : !read_several_times(operand, operand_rows, division.rows)));
             T* staging = staged ? arena.take<T>(checked_product(plan.block_rows + 1, operand.padded)) : nullptr;
             std::uint8_t* begins = operand.begun ? arena.take<std::uint8_t>(plan.block_rows) : nullptr;
             if (arena.measuring()) continue;

@@ -157,6 +157,20 @@ TEST_CASE(
     check_fold(polynomial, 64);  // arrays of the tests lie at odd multiples of 4 bytes
 }
 
+TEST_CASE("rows gathered in order are converted or moved one by one as they come, over many blocks") {
+    for (const Layout layout : {Layout::ir_mul, Layout::mul_ir}) {
+        const Polynomial polynomial = convolution("16x0e+16x1o", "0e+1o", "0e+1o", in_layout(layout));
+        const Polynomial gradient = vjp(polynomial, inputs_of(polynomial));
+        for (const std::int64_t rows : {64, 200}) check_fold(gradient, rows);
+        // Workspaces have a place for all rows of x at most, not for those of the cotangent, which have twice its numbers.
+        const Polynomial of_weights = vjp(polynomial, std::vector<std::string>{"weights"});
+        const PolynomialPlan plan(of_weights, {.dtypes = std::vector<DType>(of_weights.operands.size(), DType::float32)});
+        const auto bytes_of = [&](std::int64_t nodes) { return plan.workspace_bytes(std::vector<std::int64_t>{16 * nodes, nodes}, 1); };
+        REQUIRE(polynomial.operands.back().size() == 2 * polynomial.operands.front().size());
+        CHECK(bytes_of(4000) - bytes_of(2000) < 2000 * 1.5 * sizeof(float) * static_cast<double>(polynomial.operands.front().size()));
+    }
+}
+
 TEST_CASE("third derivatives: more channel-free factors in one path") {
     const Polynomial polynomial = convolution("5x0e+4x1o", "0e+1o", "0e+1o", in_layout(Layout::ir_mul));
     const Polynomial second = vjp(vjp(polynomial, inputs_of(polynomial)), std::vector<std::string>{"x", "y", "weights", "out_cotangent"});
