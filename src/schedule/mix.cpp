@@ -32,7 +32,18 @@ class Packer {
         return true;
     }
 
-    MixProgram take() { return std::move(program_); }
+    MixProgram take() {
+        for (const Narrow& sum : narrow_) {
+            MixNarrow step = sum.step;
+            step.first_part = static_cast<int>(program_.narrow_parts.size());
+            step.parts = static_cast<int>(sum.parts.size());
+            step.store = claim(*sum.output, sum.paths);
+            program_.narrow_parts.insert(program_.narrow_parts.end(), sum.parts.begin(), sum.parts.end());
+            push(MixStepKind::narrow, program_.narrows, step);
+        }
+        narrow_.clear();
+        return std::move(program_);
+    }
 
  private:
     /// A product before packing: what goes where, with the scalar terms that multiply equal vectors gathered.
@@ -46,6 +57,13 @@ class Packer {
         friend auto operator<=>(const Target&, const Target&) = default;
     };
     using Sums = std::map<Target, std::vector<Term>>;
+    /// What paths with few targets add to one segment.
+    struct Narrow {
+        MixNarrow step;
+        std::vector<MixNarrowPart> parts;
+        const Factor* output;
+        int paths = 0;
+    };
 
     const Segment& segment(const Factor& factor) const {
         return polynomial_.operands[static_cast<std::size_t>(factor.operand)].segments[static_cast<std::size_t>(factor.segment)];
@@ -86,13 +104,13 @@ class Packer {
         return list.front().value;
     }
 
-    /// Whether every path of the polynomial into this output segment is computed here by this one step.
-    bool alone(const Factor& output) const {
+    /// Whether every path of the polynomial into this output segment is computed here by one step for `paths` of them.
+    bool alone(const Factor& output, int paths) const {
         if (operand(output).rows.kind != Addressing::Kind::each) return false;
         int writers = 0;
         for (const Path& path : polynomial_.paths)
             writers += path.output().operand == output.operand && path.output().segment == output.segment;
-        return writers == 1;
+        return writers == paths;
     }
 
     int new_buffer(std::int64_t size) {
@@ -229,6 +247,92 @@ class Packer {
         return step.to;
     }
 
+    /// Whether vectors along the sources serve better than vectors along the targets.
+    bool suits_narrow(const Factor& weight, std::int64_t sources, std::int64_t targets) const {
+        constexpr std::int64_t few_sources = 8;
+        const Addressing::Kind rows = operand(weight).rows.kind;
+        const int most = rows == Addressing::Kind::shared ? mix_narrow_targets : rows == Addressing::Kind::indexed ? 0 : 1;
+        return targets <= most && sources >= few_sources;
+    }
+
+    /// Vectors over `side` with a number each, as parts of a narrow step for every component of the output; from a buffer, if they are
+    /// more.
+    bool add_narrow(const MatrixPath& m, const Sums& sums, const Letters& side, std::int64_t targets, bool transposed) {
+        const Factor &output = m.path->output(), &weight = m.path->factors[static_cast<std::size_t>(m.weight)];
+        const int components = segment(output).components;
+        std::set<int> present;
+        bool simple = true;
+        int number_operand = -1;
+        for (const auto& [target, list] : sums) {
+            present.insert(target.component);
+            const std::vector<std::pair<int, std::int64_t>>& scalars = list.front().scalars;
+            if (&target == &sums.begin()->first && !scalars.empty()) number_operand = scalars.front().first;
+            simple = simple && list.size() == 1 && target.vectors.size() == 1 && is_plain(m, target.vectors.front().first, side) &&
+                     scalars.size() == (number_operand < 0 ? 0 : 1) && (number_operand < 0 || scalars.front().first == number_operand);
+        }
+        if (static_cast<int>(present.size()) != components) return false;
+        const MixRows stored = simple ? MixRows{} : pack_side(m, sums, side, components);
+        MixNarrowPart part{.number_operand = simple ? number_operand : -1,
+                           .sources = m.extent(side),
+                           .weight = weight.operand,
+                           .weight_offset = operand(weight).offset(weight.segment),
+                           .transposed = transposed};
+        const double work = static_cast<double>(part.sources) * static_cast<double>(targets);
+        for (int c = 0; c < components; ++c) {
+            Narrow& sum = narrow_sum(output, operand(weight).rows.kind == Addressing::Kind::shared, c, static_cast<int>(targets));
+            ++sum.paths;
+            if (!simple) {
+                part.vectors = 1;
+                part.operand = stored.operand;
+                part.offset[0] = c * stored.stride;
+                part.coefficient[0] = 1;
+                sum.parts.push_back(part);
+                program_.multiply_adds += work;
+                continue;
+            }
+            part.vectors = 0;
+            const auto finish_part = [&] {
+                if (part.vectors % 2 == 0) {  // there are loops for odd numbers only: the last vector twice, half each time
+                    const auto last = static_cast<std::size_t>(part.vectors++ - 1);
+                    part.coefficient[last] /= 2;
+                    part.offset[last + 1] = part.offset[last];
+                    part.number_offset[last + 1] = part.number_offset[last];
+                    part.coefficient[last + 1] = part.coefficient[last];
+                }
+                sum.parts.push_back(part);
+                program_.multiply_adds += work + static_cast<double>(part.vectors) * static_cast<double>(part.sources);
+                part.vectors = 0;
+            };
+            for (const auto& [target, list] : sums) {
+                if (target.component != c) continue;
+                if (part.vectors == mix_narrow_vectors) finish_part();
+                const MixNumbers at = numbers(m, m.path->factors[static_cast<std::size_t>(target.vectors.front().first)],
+                                              target.vectors.front().second, side);
+                part.operand = at.operand;
+                part.offset[part.vectors] = at.offset;
+                part.number_offset[part.vectors] = number_operand < 0 ? 0 : list.front().scalars.front().second;
+                part.coefficient[part.vectors++] = list.front().coefficient;
+            }
+            finish_part();
+        }
+        return true;
+    }
+    Narrow& narrow_sum(const Factor& output, bool shared, int component, int targets) {
+        const MixNarrow step{.to = output.operand,
+                             .to_offset = operand(output).offset(output.segment) + component * segment(output).multiplicity,
+                             .targets = targets,
+                             .shared = shared};
+        for (Narrow& sum : narrow_)
+            if (sum.step.to == step.to && sum.step.to_offset == step.to_offset && sum.step.shared == shared) return sum;
+        return narrow_.emplace_back(Narrow{.step = step, .parts = {}, .output = &output});
+    }
+
+    bool suits_narrow(const MatrixPath& m, bool from_columns) const {
+        const std::int64_t rows = m.extent(m.rows), columns = m.extent(m.columns);
+        return suits_narrow(m.path->factors[static_cast<std::size_t>(m.weight)], from_columns ? columns : rows,
+                            from_columns ? rows : columns);
+    }
+
     bool add_multiply(const MatrixPath& m) {
         // The side that is multiplied has inputs only, at least one. Of two such sides and two ways take the fewest components.
         struct Way {
@@ -250,7 +354,8 @@ class Packer {
             }
             std::map<std::vector<int>, int> tuples;
             sums_by(m, source, results_of(m, target), tuples, false);
-            if (!best || static_cast<int>(tuples.size()) < best->components)
+            const bool narrow = target.size() == 1 && target.front() == m.output() && suits_narrow(m, from_columns);
+            if (!best || static_cast<int>(tuples.size()) < best->components + (narrow ? 1 : 0))
                 best = Way{from_columns, true, static_cast<int>(tuples.size())};
         }
         if (!best) return false;
@@ -259,8 +364,15 @@ class Packer {
         const std::vector<int>& target = best->from_columns ? m.row_side : m.column_side;
         const Letters& target_letters = best->from_columns ? m.rows : m.columns;
         const Factor& output = m.path->output();
-        const bool into_output = target.size() == 1 && target.front() == m.output() && output.channels == target_letters &&
-                                 operand(output).rows.kind == Addressing::Kind::each;
+        const bool output_alone = target.size() == 1 && target.front() == m.output() && output.channels == target_letters;
+        const bool narrow = output_alone && suits_narrow(m, best->from_columns);
+        if (narrow) {
+            std::map<std::vector<int>, int> tuples;
+            if (add_narrow(m, sums_by(m, source, results_of(m, target), tuples, true), source_letters, m.extent(target_letters),
+                           best->from_columns))
+                return true;
+        }
+        const bool into_output = output_alone && operand(output).rows.kind == Addressing::Kind::each;
 
         if (into_output && source.size() == 1 && is_plain(m, source.front(), source_letters)) {
             if (const std::optional<double> scale = diagonal(m, source.front(), m.output())) {
@@ -305,6 +417,28 @@ class Packer {
         return true;
     }
 
+    /// Sums over channels of several components of one vector with one that has no components: the components are added up first, and the
+    /// other is a matrix of one column.
+    bool add_sums(const MatrixPath& m, const std::vector<int>& vectors, const Letters& letters) {
+        const Factor& output = m.path->output();
+        if (!output.channels.empty() || vectors.size() != 2 || program_.buffer_size.size() >= mix_buffers) return false;
+        const auto factor = [&](int f) -> const Factor& { return m.path->factors[static_cast<std::size_t>(f)]; };
+        const bool second = segment(factor(vectors[1])).components == 1;
+        const int weight = second ? vectors[1] : vectors[0], other = second ? vectors[0] : vectors[1];
+        if (segment(factor(weight)).components != 1 || !suits_narrow(factor(weight), m.extent(letters), 1)) return false;
+        Sums sums;
+        std::set<int> present;
+        for (const CoefficientEntry& entry : reduced_entries(*m.path)) {
+            const int component = entry.index[static_cast<std::size_t>(m.output())];
+            present.insert(component);
+            sums[{.component = component, .vectors = {{other, entry.index[static_cast<std::size_t>(other)]}}}].push_back(term_of(m, entry));
+        }
+        if (sums.size() <= present.size()) return false;
+        MatrixPath with_column = m;
+        with_column.weight = weight;
+        return add_narrow(with_column, sums, letters, 1, false);
+    }
+
     /// A path without a matrix: products of vectors of one letter as they are.
     bool add_vectors(const Path& path) {
         if (!restrictions(path).empty() || path.extents.size() != 1 || path.extents.front().second == 0) return false;
@@ -318,6 +452,7 @@ class Packer {
             else if (f != m.output()) vectors.push_back(f);
         }
         if (vectors.empty() || vectors.size() > mix_vectors) return false;
+        if (add_sums(m, vectors, letters)) return true;
         Sums sums;
         for (const CoefficientEntry& entry : reduced_entries(path)) {
             Target target{.component = entry.index[static_cast<std::size_t>(m.output())], .vectors = {}};
@@ -388,8 +523,8 @@ class Packer {
             program_.entries[e].store = written.erase(program_.entries[e].to.offset) != 0;
     }
 
-    bool claim(const Factor& output) {
-        if (!alone(output)) return false;
+    bool claim(const Factor& output, int paths = 1) {
+        if (!alone(output, paths)) return false;
         program_.stored.emplace_back(output.operand, output.segment);
         return true;
     }
@@ -442,6 +577,7 @@ class Packer {
 
     const Polynomial& polynomial_;
     MixProgram program_;
+    std::vector<Narrow> narrow_;
     std::map<std::string, MixRows> products_made_;
     std::map<std::vector<std::int64_t>, MixRows> multiplied_;
 };

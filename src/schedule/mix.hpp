@@ -19,6 +19,8 @@ struct MixProgram {
     std::vector<MixNumbers> scalars;
     std::vector<MixMultiply> multiplies;
     std::vector<MixOuter> outers;
+    std::vector<MixNarrow> narrows;
+    std::vector<MixNarrowPart> narrow_parts;
     std::vector<std::int64_t> buffer_size;  ///< numbers per row; buffer b is operand polynomial.operands.size() + b
     double multiply_adds = 0;
     std::vector<std::pair<int, int>> stored;  ///< (operand, segment) of outputs that are stored, not added to

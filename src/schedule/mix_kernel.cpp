@@ -21,6 +21,13 @@ class MixKernel final : public Kernel {
                 multiply.packed_at = view.packed;
                 view.packed += packed_size(multiply, static_cast<int>(size));
             }
+            view.narrow_parts = program_.narrow_parts;
+            for (const MixNarrow& narrow : program_.narrows)
+                for (int p = 0; narrow.shared && p < narrow.parts; ++p) {
+                    MixNarrowPart& part = view.narrow_parts[static_cast<std::size_t>(narrow.first_part + p)];
+                    part.packed_at = view.packed;
+                    view.packed += packed_narrow_size(part.sources, narrow.targets, static_cast<std::int64_t>(size));
+                }
             view.program = {.operands = static_cast<int>(request.polynomial->operands.size()),
                             .steps = static_cast<int>(program_.steps.size()),
                             .step = program_.steps.data(),
@@ -31,6 +38,9 @@ class MixKernel final : public Kernel {
                             .multiply = view.multiplies.data(),
                             .multiplies = static_cast<int>(view.multiplies.size()),
                             .outer = program_.outers.data(),
+                            .narrow = program_.narrows.data(),
+                            .narrows = static_cast<int>(program_.narrows.size()),
+                            .narrow_part = view.narrow_parts.data(),
                             .buffers = static_cast<int>(program_.buffer_size.size()),
                             .buffer_size = program_.buffer_size.data()};
             for (const MixMultiply& multiply : program_.multiplies)
@@ -55,6 +65,9 @@ class MixKernel final : public Kernel {
         return "channel-mixing: " + std::to_string(program_.multiplies.size()) + " matrix products (" + std::to_string(shared) +
                " with packed shared weights" +
                (gathered > 0 ? ", " + std::to_string(gathered) + " with rows grouped by the weights they gather" : std::string()) + "), " +
+               (program_.narrows.empty() ? std::string()
+                                         : std::to_string(program_.narrows.size()) + " sums of " +
+                                               std::to_string(program_.narrow_parts.size()) + " products with few columns, ") +
                std::to_string(program_.outers.size()) + " outer products, " + std::to_string(program_.products.size()) +
                " channel-wise products beside them; " + to_text(isa_);
     }
@@ -78,6 +91,7 @@ class MixKernel final : public Kernel {
     struct View {
         MixView program;
         std::vector<MixMultiply> multiplies;
+        std::vector<MixNarrowPart> narrow_parts;
         std::int64_t packed = 0;
     };
 

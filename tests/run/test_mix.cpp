@@ -102,3 +102,27 @@ TEST_CASE("few outputs, as in the last layer of a network, are multiplied withou
                               {"x", "y", "weights"});
     }
 }
+
+TEST_CASE("sums over channels into few outputs, of every width, for scalars and vectors, whole and in part vectors of channels") {
+    TensorProductOptions options;
+    for (int width = 1; width <= 17; ++width)
+        for (const Addressing& weights : {shared_row(), each_row()}) {
+            options.weights.rows = weights;
+            const std::string n = std::to_string(width);
+            const std::string x = width % 2 == 0 ? "16x0e+9x1o+8x1e+11x2e" : "67x0e+8x1o+21x1e+16x2e";
+            const Polynomial polynomial =
+                tensor_product(fully_connected(Irreps(x), "0e+1o+2e", Irreps(n + "x0e+" + n + "x1o+0o")), options);
+            check_mix(polynomial);
+            check_mix(vjp(polynomial, std::vector<std::string>{"x", "weights"}), 7);
+            check_mix(linear("7x0e+40x1o", Irreps("3x0e+" + n + "x1o"), linear_options(Layout::mul_ir, weights)), 9);
+        }
+}
+
+TEST_CASE("sums over channels into few outputs of rows that meet in one receiver") {
+    LinearOptions options = linear_options(Layout::ir_mul, shared_row());
+    for (const bool sorted : {false, true}) {
+        options.indices = {{"receiver", "row", "node", sorted}};
+        options.out.rows = row_of("receiver");
+        check_mix(linear("33x0e+8x1o", "4x0e+1x1o", options), 50);
+    }
+}

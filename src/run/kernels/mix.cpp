@@ -29,14 +29,6 @@ struct Rows {
     }
 };
 
-/// Where the rows of an operand are: wherever pointers say, or one after another in a buffer.
-template <class T>
-struct RowSource {
-    const T* const* pointers = nullptr;
-    const T* base = nullptr;
-    std::int64_t stride = 0, offset = 0;
-    CLEBSCH_INLINE const T* operator()(int row) const { return (pointers != nullptr ? pointers[row] : base + row * stride) + offset; }
-};
 template <class T>
 CLEBSCH_INLINE RowSource<T> source_of(const Rows<T>& rows, const MixNumbers& numbers) {
     const MixView& program = rows.program;
@@ -78,15 +70,62 @@ void scales_of(const MixView& program, const MixEntry& entry, const Rows<T>& row
     }
 }
 
+/// The scalar factors of entries that are taken together: coefficient[e] * (number(row) + offset[e])[0].
+template <class T>
+struct Factors {
+    RowSource<T> number;
+    std::int64_t offset[product_entries];
+    T coefficient[product_entries];
+    T scale[product_entries][product_rows];  ///< where they are more than a coefficient and one number
+    T one = 1;
+};
+/// `Count` of them in registers.
+template <class T, int Count>
+struct SomeFactors {
+    RowSource<T> number;
+    std::int64_t offset[Count];
+    T coefficient[Count];
+    CLEBSCH_INLINE explicit SomeFactors(const Factors<T>& factors) : number(factors.number) {
+#pragma GCC unroll 8
+        for (int e = 0; e < Count; ++e) offset[e] = factors.offset[e] + number.offset, coefficient[e] = factors.coefficient[e];
+        number.offset = 0;
+    }
+    CLEBSCH_INLINE void at(int row, T* factor) const {
+        const T* from = number(row);
+#pragma GCC unroll 8
+        for (int e = 0; e < Count; ++e) factor[e] = coefficient[e] * from[offset[e]];
+    }
+};
+template <class T>
+void factors_of(const MixView& program, const MixEntry* entries, int count, const Rows<T>& rows, int first_row, int row_count,
+                Factors<T>& factors) {
+    const auto term = [&](int e) -> const MixScalarTerm& { return program.term[entries[e].first_term]; };
+    const int numbers = term(0).count, operand = numbers == 1 ? program.scalar[term(0).first].operand : -1;
+    bool simple = numbers <= 1;
+    for (int e = 0; e < count; ++e)
+        simple = simple && entries[e].terms == 1 && term(e).count == numbers &&
+                 (numbers == 0 || program.scalar[term(e).first].operand == operand);
+    factors.number = simple && numbers == 1 ? source_of<T>(rows, {.operand = operand})
+                     : simple               ? RowSource<T>{nullptr, &factors.one, 0, 0}
+                                            : RowSource<T>{nullptr, factors.scale[0], 1, -std::int64_t(first_row)};
+    for (int e = 0; e < count; ++e) {
+        factors.coefficient[e] = simple ? T(term(e).coefficient) : T(1);
+        factors.offset[e] = !simple ? e * std::int64_t(product_rows) : numbers == 1 ? program.scalar[term(e).first].offset : 0;
+        if (!simple) scales_of<T>(program, entries[e], rows, first_row, row_count, factors.scale[e]);
+    }
+}
+
 /// Sum or update over one run of inner numbers. Vectors of stride 0 are one number.
 template <class T, int Vectors, bool Contiguous>
-CLEBSCH_INLINE T inner_loop(T* to, bool summed, bool store_it, std::int64_t inner, const T* const* v, const std::int64_t* stride, T scale) {
+CLEBSCH_INLINE T inner_loop(T* to, bool summed, bool store_it, std::int64_t inner, const T* const* v, const std::int64_t* stride,
+                            int vectors, T scale) {
     constexpr int lanes = lanes_of<T>;
+    if (Vectors >= 0) vectors = Vectors;
     const Vector<T> factor = broadcast<T>(scale);
     const auto product = [&](std::int64_t n, int left) {
         Vector<T> value = factor;
 #pragma GCC unroll 4
-        for (int k = 0; k < Vectors; ++k) {
+        for (int k = 0; k < vectors; ++k) {
             if (!Contiguous && stride[k] == 0) value *= broadcast<T>(v[k][0]);
             else value *= left >= lanes ? load<T>(v[k] + n) : load_first<T>(v[k] + n, left);
         }
@@ -115,12 +154,14 @@ CLEBSCH_INLINE T inner_loop(T* to, bool summed, bool store_it, std::int64_t inne
     return sum;
 }
 
+constexpr int any_number = -1;  ///< of vectors, those of the entry
 template <class T, int Vectors>
-void run_entry(const MixEntry& entry, const Rows<T>& rows, int first_row, int count, const T* scale, Pace& pace) {
+[[gnu::noinline]] void run_entry(const MixEntry& entry, const Rows<T>& rows, int first_row, int count, const T* scale, Pace& pace) {
     const bool summed = entry.to.inner_stride == 0;
     std::int64_t stride[mix_vectors] = {};
     bool contiguous = true;
-    for (int k = 0; k < Vectors; ++k) {
+    const int vectors = Vectors == any_number ? entry.vectors : Vectors;
+    for (int k = 0; k < vectors; ++k) {
         stride[k] = entry.vector[k].inner_stride;
         contiguous = contiguous && stride[k] == 1;
     }
@@ -128,15 +169,16 @@ void run_entry(const MixEntry& entry, const Rows<T>& rows, int first_row, int co
         pace.turn();
         T* to = rows.at(entry.to.operand, first_row + r) + entry.to.offset;
         const T* start[mix_vectors];
-        for (int k = 0; k < Vectors; ++k) start[k] = rows.at(entry.vector[k].operand, first_row + r) + entry.vector[k].offset;
+        for (int k = 0; k < vectors; ++k) start[k] = rows.at(entry.vector[k].operand, first_row + r) + entry.vector[k].offset;
         bool store_it = entry.store;
         for (std::int64_t o = 0; o < entry.outer; ++o) {
             const T* v[mix_vectors];
-            for (int k = 0; k < Vectors; ++k) v[k] = start[k] + o * entry.vector[k].outer_stride;
+            for (int k = 0; k < vectors; ++k) v[k] = start[k] + o * entry.vector[k].outer_stride;
             T* target = to + o * entry.to.outer_stride;
-            constexpr bool few = Vectors <= 2;  // more are rare
-            const T sum = few && contiguous ? inner_loop<T, Vectors, few>(target, summed, store_it, entry.inner, v, stride, scale[r])
-                                            : inner_loop<T, Vectors, false>(target, summed, store_it, entry.inner, v, stride, scale[r]);
+            constexpr bool few = Vectors != any_number;
+            const T sum = few && contiguous
+                              ? inner_loop<T, Vectors, few>(target, summed, store_it, entry.inner, v, stride, vectors, scale[r])
+                              : inner_loop<T, Vectors, false>(target, summed, store_it, entry.inner, v, stride, vectors, scale[r]);
             if (summed) *target = store_it ? sum : *target + sum;
             if (entry.to.outer_stride == 0) store_it = false;
         }
@@ -150,56 +192,63 @@ bool is_plain(const MixEntry& entry) {
 
 /// Plain entries with one target: their sum is made in registers.
 template <class T, int Count>
-void run_plain(const MixEntry* entries, const Rows<T>& rows, int first_row, int row_count, const T (*scale)[product_rows], Pace& pace) {
+void run_plain(const MixEntry* entries, const Rows<T>& rows, int first_row, int row_count, const Factors<T>& factors, Pace& pace) {
     constexpr int lanes = lanes_of<T>;
     const std::int64_t inner = entries[0].inner, whole = inner / lanes * lanes;
+    const SomeFactors<T, Count> factor_of(factors);
     const int left = int(inner - whole);
     const bool store_it = entries[0].store;
     const RowSource<T> target = source_of<T>(rows, entries[0].to);
-    RowSource<T> source[Count];
-    for (int e = 0; e < Count; ++e) source[e] = source_of<T>(rows, entries[e].vector[0]);
+    const RowSource<T> source = source_of<T>(rows, entries[0].vector[0]);
+    std::int64_t offset[Count];
+#pragma GCC unroll 8
+    for (int e = 0; e < Count; ++e) offset[e] = entries[e].vector[0].offset - entries[0].vector[0].offset;
     for (int r = 0; r < row_count; ++r) {
         pace.turn();
         T* to = const_cast<T*>(target(first_row + r));
-        const T* v[Count];
+        const T* x = source(first_row + r);
+        T scale[Count];
+        factor_of.at(first_row + r, scale);
         Vector<T> factor[Count];
 #pragma GCC unroll 8
-        for (int e = 0; e < Count; ++e) {
-            v[e] = source[e](first_row + r);
-            factor[e] = broadcast<T>(scale[e][r]);
-        }
-        for (std::int64_t n = 0; n < whole; n += lanes) {
-            Vector<T> sum = store_it ? Vector<T>{} : load<T>(to + n);
+        for (int e = 0; e < Count; ++e) factor[e] = broadcast<T>(scale[e]);
+        const T* const end = x + whole;
+        for (; x < end; x += lanes, to += lanes) {
+            Vector<T> sum = store_it ? Vector<T>{} : load<T>(to);
 #pragma GCC unroll 8
-            for (int e = 0; e < Count; ++e) sum += factor[e] * load<T>(v[e] + n);
-            store<T>(to + n, sum);
+            for (int e = 0; e < Count; ++e) sum += factor[e] * load<T>(x + offset[e]);
+            store<T>(to, sum);
         }
         if (left > 0) {
-            Vector<T> sum = store_it ? Vector<T>{} : load_first<T>(to + whole, left);
+            Vector<T> sum = store_it ? Vector<T>{} : load_first<T>(to, left);
 #pragma GCC unroll 8
-            for (int e = 0; e < Count; ++e) sum += factor[e] * load_first<T>(v[e] + whole, left);
-            store_first<T>(to + whole, sum, left);
+            for (int e = 0; e < Count; ++e) sum += factor[e] * load_first<T>(x + offset[e], left);
+            store_first<T>(to, sum, left);
         }
     }
 }
 
 /// Plain entries of one vector with targets in one row: the vector is read once.
 template <class T, int Count>
-void run_spread(const MixEntry* entries, const Rows<T>& rows, int first_row, int row_count, const T (*scale)[product_rows], Pace& pace) {
+void run_spread(const MixEntry* entries, const Rows<T>& rows, int first_row, int row_count, const Factors<T>& factors, Pace& pace) {
     constexpr int lanes = lanes_of<T>;
     const std::int64_t inner = entries[0].inner, whole = inner / lanes * lanes;
+    const SomeFactors<T, Count> factor_of(factors);
     const int left = int(inner - whole);
     const RowSource<T> target = source_of<T>(rows, entries[0].to), source = source_of<T>(rows, entries[0].vector[0]);
     std::int64_t offset[Count];
+#pragma GCC unroll 8
     for (int e = 0; e < Count; ++e) offset[e] = entries[e].to.offset - entries[0].to.offset;
     const bool store_it = entries[0].store;
     for (int r = 0; r < row_count; ++r) {
         pace.turn();
         T* to = const_cast<T*>(target(first_row + r));
         const T* v = source(first_row + r);
+        T scale[Count];
+        factor_of.at(first_row + r, scale);
         Vector<T> factor[Count];
 #pragma GCC unroll 8
-        for (int e = 0; e < Count; ++e) factor[e] = broadcast<T>(scale[e][r]);
+        for (int e = 0; e < Count; ++e) factor[e] = broadcast<T>(scale[e]);
         for (std::int64_t n = 0; n < whole; n += lanes) {
             const Vector<T> x = load<T>(v + n);
 #pragma GCC unroll 8
@@ -221,13 +270,15 @@ void run_spread(const MixEntry* entries, const Rows<T>& rows, int first_row, int
 
 /// Scalar products of two contiguous vectors, each from one row: the lanes of as many sums as a vector has are added up together.
 template <class T, int Count>
-void run_dots(const MixEntry* entries, const Rows<T>& rows, int first_row, int row_count, const T (*scale)[product_rows], Pace& pace) {
+void run_dots(const MixEntry* entries, const Rows<T>& rows, int first_row, int row_count, const Factors<T>& factors, Pace& pace) {
     constexpr int lanes = lanes_of<T>, together = lanes / Count;  // rows
     const std::int64_t inner = entries[0].inner, whole = inner / lanes * lanes;
+    const SomeFactors<T, Count> factor_of(factors);
     const int left = int(inner - whole);
     const RowSource<T> target = source_of<T>(rows, entries[0].to), a = source_of<T>(rows, entries[0].vector[0]),
                        b = source_of<T>(rows, entries[0].vector[1]);
     std::int64_t to_offset[Count], a_offset[Count], b_offset[Count];
+#pragma GCC unroll 8
     for (int e = 0; e < Count; ++e) {
         to_offset[e] = entries[e].to.offset - entries[0].to.offset;
         a_offset[e] = entries[e].vector[0].offset - entries[0].vector[0].offset;
@@ -252,9 +303,11 @@ void run_dots(const MixEntry* entries, const Rows<T>& rows, int first_row, int r
         T result[lanes];
         store<T>(result, sum_lanes<T>(sum));
         for (int k = 0; k < together && r + k < row_count; ++k) {
-            T* to = const_cast<T*>(target(first_row + r + k));
+            T *to = const_cast<T*>(target(first_row + r + k)), scale[Count];
+            factor_of.at(first_row + r + k, scale);
+#pragma GCC unroll 8
             for (int e = 0; e < Count; ++e) {
-                const T value = scale[e][r + k] * result[k * Count + e];
+                const T value = scale[e] * result[k * Count + e];
                 to[to_offset[e]] = entries[e].store ? value : to[to_offset[e]] + value;
             }
         }
@@ -282,7 +335,9 @@ Together how(const MixEntry* entry, int most, int& count) {
         while (count < limit && count < most && fits(entry[count])) ++count;
     };
     if (is_plain(*entry)) {
-        extend(product_entries, [&](const MixEntry& next) { return is_plain(next) && same_numbers(next.to, entry->to) && !next.store; });
+        extend(product_entries, [&](const MixEntry& next) {
+            return is_plain(next) && same_numbers(next.to, entry->to) && !next.store && next.vector[0].operand == entry->vector[0].operand;
+        });
         if (count > 1) return Together::sums;
         extend(product_entries, [&](const MixEntry& next) {
             return is_plain(next) && next.to.operand == entry->to.operand && next.to.offset != entry->to.offset &&
@@ -303,44 +358,33 @@ Together how(const MixEntry* entry, int most, int& count) {
 
 template <class T, int Count = 1>
 void run_together(Together kind, const MixEntry* entries, int count, const Rows<T>& rows, int first_row, int row_count,
-                  const T (*scale)[product_rows], Pace& pace) {
+                  const Factors<T>& factors, Pace& pace) {
     if constexpr (Count <= product_entries) {
-        if (count != Count) return run_together<T, Count + 1>(kind, entries, count, rows, first_row, row_count, scale, pace);
-        if (kind == Together::sums) return run_plain<T, Count>(entries, rows, first_row, row_count, scale, pace);
-        if (kind == Together::spread) return run_spread<T, Count>(entries, rows, first_row, row_count, scale, pace);
-        if constexpr (Count <= lanes_of<T>) run_dots<T, Count>(entries, rows, first_row, row_count, scale, pace);
+        if (count != Count) return run_together<T, Count + 1>(kind, entries, count, rows, first_row, row_count, factors, pace);
+        if (kind == Together::sums) return run_plain<T, Count>(entries, rows, first_row, row_count, factors, pace);
+        if (kind == Together::spread) return run_spread<T, Count>(entries, rows, first_row, row_count, factors, pace);
+        if constexpr (Count <= lanes_of<T>) run_dots<T, Count>(entries, rows, first_row, row_count, factors, pace);
     }
 }
 
 template <class T>
 void run_product(const MixView& program, const MixProduct& product, const Rows<T>& rows, Pace& pace) {
-    T scale[product_entries][product_rows];
+    Factors<T> factors;
     for (int first_row = 0; first_row < rows.block.rows; first_row += product_rows) {
         const int count = rows.block.rows - first_row < product_rows ? rows.block.rows - first_row : product_rows;
         for (int e = 0; e < product.entries;) {
             const MixEntry* entry = program.entry + product.first_entry + e;
             int together = 1;
             const Together kind = how<T>(entry, product.entries - e, together);
-            for (int k = 0; k < together; ++k) scales_of<T>(program, entry[k], rows, first_row, count, scale[k]);
             if (kind != Together::one) {
-                run_together<T>(kind, entry, together, rows, first_row, count, scale, pace);
+                factors_of<T>(program, entry, together, rows, first_row, count, factors);
+                run_together<T>(kind, entry, together, rows, first_row, count, factors, pace);
             } else {
-                switch (entry->vectors) {
-                    case 0:
-                        run_entry<T, 0>(*entry, rows, first_row, count, scale[0], pace);
-                        break;
-                    case 1:
-                        run_entry<T, 1>(*entry, rows, first_row, count, scale[0], pace);
-                        break;
-                    case 2:
-                        run_entry<T, 2>(*entry, rows, first_row, count, scale[0], pace);
-                        break;
-                    case 3:
-                        run_entry<T, 3>(*entry, rows, first_row, count, scale[0], pace);
-                        break;
-                    default:
-                        run_entry<T, 4>(*entry, rows, first_row, count, scale[0], pace);
-                }
+                T* const scale = factors.scale[0];
+                scales_of<T>(program, *entry, rows, first_row, count, scale);
+                if (entry->vectors == 1) run_entry<T, 1>(*entry, rows, first_row, count, scale, pace);
+                else if (entry->vectors == 2) run_entry<T, 2>(*entry, rows, first_row, count, scale, pace);
+                else run_entry<T, any_number>(*entry, rows, first_row, count, scale, pace);
             }
             e += together;
         }
@@ -391,6 +435,36 @@ void multiply_gathered(const MixMultiply& m, const Rows<T>& rows, const RowGroup
     }
 }
 
+template <class T>
+void run_narrow(const MixView& program, const MixNarrow& m, const Rows<T>& rows, Pace& pace) {
+    constexpr int lanes = lanes_of<T>;
+    const T* packed = reinterpret_cast<const T*>(rows.block.prepared);
+    const T one = 1;
+    for (int first = 0; first < m.parts; first += narrow_parts) {
+        const int count = m.parts - first < narrow_parts ? m.parts - first : narrow_parts;
+        NarrowPart<T> parts[narrow_parts];
+        for (int p = 0; p < count; ++p) {
+            const MixNarrowPart& from = program.narrow_part[m.first_part + first + p];
+            NarrowPart<T>& part = parts[p];
+            part.from = source_of<T>(rows, {.operand = from.operand});
+            part.number =
+                from.number_operand < 0 ? RowSource<T>{nullptr, &one, 0, 0} : source_of<T>(rows, {.operand = from.number_operand});
+            part.weight = m.shared ? RowSource<T>{nullptr, packed + from.packed_at, 0, 0}
+                                   : source_of<T>(rows, {.operand = from.weight, .offset = from.weight_offset});
+            for (int v = 0; v < from.vectors; ++v) {
+                part.offset[v] = from.offset[v];
+                part.number_offset[v] = from.number_offset[v];
+                part.coefficient[v] = T(from.coefficient[v]);
+            }
+            part.whole = from.sources / lanes * lanes;
+            part.left = int(from.sources - part.whole);
+            part.vectors = from.vectors;
+        }
+        const RowSource<T> to = source_of<T>(rows, {.operand = m.to, .offset = m.to_offset});
+        multiply_narrow<T>(parts, count, m.shared, to, rows.block.rows, m.targets, m.store && first == 0, pace);
+    }
+}
+
 /// Turns of a block (Pace): a row of every loop over rows.
 template <class T>
 std::int64_t turns_of(const MixView& program, int rows) {
@@ -400,6 +474,8 @@ std::int64_t turns_of(const MixView& program, int rows) {
         if (step.kind == MixStepKind::multiply) {
             const MixMultiply& m = program.multiply[step.index];
             turns += m.shared ? m.components : m.gathered ? 0 : 1;
+        } else if (step.kind == MixStepKind::narrow) {
+            ++turns;
         } else if (step.kind == MixStepKind::outer) {
             turns += program.outer[step.index].shared ? 0 : 1;
         } else {
@@ -454,6 +530,8 @@ void run(const MixView& program, const Block<T>& block) {
                     multiply_row_transposed<T>(a + first, c + first, m.components, m.sources, m.targets, weight(r), T(m.scale), m.store);
                 else multiply_row<T>(a + first, c + first, m.components, m.sources, m.targets, weight(r), T(m.scale), m.store);
             }
+        } else if (step.kind == MixStepKind::narrow) {
+            run_narrow<T>(program, program.narrow[step.index], rows, pace);
         } else {
             const MixOuter& m = program.outer[step.index];
             const T** b = const_cast<const T**>(c);
@@ -478,6 +556,15 @@ void pack(const MixView& program, const T* const* inputs, T* packed) {
         const T* w = inputs[m.weight] + m.weight_offset;
         if (m.transposed) pack_panels<T>(w, m.sources, m.targets, 1, m.sources, packed + m.packed_at);
         else pack_panels<T>(w, m.sources, m.targets, m.targets, 1, packed + m.packed_at);
+    }
+    for (int i = 0; i < program.narrows; ++i) {
+        const MixNarrow& m = program.narrow[i];
+        for (int p = 0; m.shared && p < m.parts; ++p) {
+            const MixNarrowPart& part = program.narrow_part[m.first_part + p];
+            const T* w = inputs[part.weight] + part.weight_offset;
+            if (part.transposed) pack_narrow<T>(w, part.sources, m.targets, 1, part.sources, packed + part.packed_at);
+            else pack_narrow<T>(w, part.sources, m.targets, m.targets, 1, packed + part.packed_at);
+        }
     }
 }
 

@@ -8,7 +8,10 @@
 //     block if W is shared product:   output  = coefficients times T and the factors on the other side     (skipped when T is the output
 //     itself)
 // and a path whose output is W is  outer: W[p, s] += sum_c P[c, p] Q[c, s].  Products and T are kept per row in scratch buffers, which
-// count as operands beyond the polynomial's. Plain structs of pointers: see run/kernels/instruction_sets.hpp for why.
+// count as operands beyond the polynomial's. Where T is the output itself and has few columns, vectors go along s instead, and the sums of
+// all such paths into the output stay in registers:
+//     narrow:    output[c, d] += sum over paths of sum_s W[s, d] P[c, s]     where P, if it is simple, is never stored Plain structs of
+//     pointers: see run/kernels/instruction_sets.hpp for why.
 #include <cstdint>
 
 #include "run/block.hpp"
@@ -74,7 +77,33 @@ struct MixOuter {
     double scale = 1;
 };
 
-enum class MixStepKind : std::uint8_t { product, multiply, outer };
+inline constexpr int mix_narrow_targets = 6;  ///< most targets of a narrow step
+inline constexpr int mix_narrow_vectors = 5;  ///< most vectors of one of its parts, which has an odd number of them
+
+/// P[s] = sum over v < vectors of coefficient[v] * number[v] * vector[v][s], and a matrix, sources x targets or, `transposed`, targets x
+/// sources.
+struct MixNarrowPart {
+    int vectors = 0, operand = 0, number_operand = -1;  ///< -1: no numbers
+    std::int64_t offset[mix_narrow_vectors] = {}, number_offset[mix_narrow_vectors] = {};
+    double coefficient[mix_narrow_vectors] = {};
+    std::int64_t sources = 0;
+    int weight = 0;  ///< operand
+    std::int64_t weight_offset = 0;
+    bool transposed = false;
+    std::int64_t packed_at = 0;  ///< shared: in elements, where `prepare` put the matrix
+};
+
+/// to[d] (+)= sum over parts of sum_s W[s, d] P[s].
+struct MixNarrow {
+    int to = 0;  ///< operand
+    std::int64_t to_offset = 0;
+    int targets = 0;
+    int first_part = 0, parts = 0;
+    bool shared = false;  ///< weights, of all parts; others have one target
+    bool store = false;
+};
+
+enum class MixStepKind : std::uint8_t { product, multiply, outer, narrow };
 struct MixStep {
     MixStepKind kind = MixStepKind::product;
     int index = 0;
@@ -91,6 +120,9 @@ struct MixView {
     const MixMultiply* multiply = nullptr;
     int multiplies = 0;
     const MixOuter* outer = nullptr;
+    const MixNarrow* narrow = nullptr;
+    int narrows = 0;
+    const MixNarrowPart* narrow_part = nullptr;
     int buffers = 0;
     const std::int64_t* buffer_size = nullptr;  ///< elements per row of each scratch buffer
     int most_components = 1;
@@ -104,6 +136,13 @@ CLEBSCH_PER_INSTRUCTION_SET(                                                    
     void pack_mix(const MixView& program, const double* const* inputs, double* packed);  //
     /// Elements of the panels of one weight of `sources` x `targets`.
     std::int64_t packed_mix_size(std::int64_t sources, std::int64_t targets, int element_size);)
+
+/// Elements of a packed matrix of a narrow step: whole vectors of sources, of every instruction set, and one target more where loops take
+/// pairs.
+constexpr std::int64_t packed_narrow_size(std::int64_t sources, std::int64_t targets, std::int64_t element_size) {
+    const std::int64_t lanes = 64 / element_size;
+    return (sources + lanes - 1) / lanes * lanes * (targets + 1);
+}
 
 /// Bytes that grouping the rows of a block takes (RowGroups).
 constexpr std::int64_t mix_group_bytes(int rows) { return (std::int64_t{rows} * (8 + 4 * 4) + 64 * 4 + 63) / 64 * 64; }

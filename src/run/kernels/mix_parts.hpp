@@ -52,6 +52,38 @@ struct RowGroups {
 /// Fills everything but `matrix`.
 void group_rows(int rows, RowGroups& groups);
 
+/// Where the rows of an operand are: wherever pointers say, or one after another in a buffer.
+template <class T>
+struct RowSource {
+    const T* const* pointers = nullptr;
+    const T* base = nullptr;
+    std::int64_t stride = 0, offset = 0;
+    CLEBSCH_INLINE const T* operator()(int row) const { return (pointers != nullptr ? pointers[row] : base + row * stride) + offset; }
+};
+/// Matrices of a narrow product and what they multiply: P[k] = sum over v < vectors of coefficient[v] number(row)[number_offset[v]]
+/// from(row)[offset[v] + k].
+template <class T>
+struct NarrowPart {
+    RowSource<T> from, number, weight;
+    std::int64_t offset[mix_narrow_vectors], number_offset[mix_narrow_vectors];
+    T coefficient[mix_narrow_vectors];
+    std::int64_t whole;  ///< sources in whole vectors
+    int left;            ///< the others
+    int vectors;
+};
+inline constexpr int narrow_parts = 16;
+
+/// to(row)[n] (+)= sum over parts and k of P(row)[k] W(row)[k][n] for n < targets, at most mix_narrow_targets; in the order of rows. W has
+/// one target, or is as pack_narrow left it.
+template <class T>
+void multiply_narrow(const NarrowPart<T>* part, int parts, bool packed, const RowSource<T>& to, int rows, int targets, bool store,
+                     Pace& pace);
+
+/// W[k][n] = w[k * row_stride + n * column_stride] as vectors along k, zero-padded: of as many targets as a vector has lanes at a time
+/// those of one vector of sources after another.
+template <class T>
+void pack_narrow(const T* w, std::int64_t sources, std::int64_t targets, std::int64_t row_stride, std::int64_t column_stride, T* packed);
+
 /// w[p][s] (+)= scale * sum_m left[m][p] right[m][s]; w row-major rows x columns.
 template <class T>
 void add_outer(const T* const* left, const T* const* right, std::int64_t count, std::int64_t rows, std::int64_t columns, T* w, T scale,

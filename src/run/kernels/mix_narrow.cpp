@@ -1,0 +1,110 @@
+// Products of the mix family with few columns: vectors go along what is summed, so that no lane is empty, and lanes are added up once for
+// all matrices of a sum.
+#include "run/kernels/mix_tile.hpp"
+
+namespace clebsch::CLEBSCH_ISA {
+namespace {
+
+/// sum[n] += the part of one row; `w` are its numbers of targets [0, Targets).
+template <class T, int Targets, bool Packed, int Vectors>
+CLEBSCH_INLINE void add_part(const NarrowPart<T>& part, int row, const T* w, Vector<T>* sum) {
+    constexpr int lanes = lanes_of<T>;
+    const T *from = part.from(row), *const number = part.number(row);
+    std::int64_t offset[Vectors];
+    Vector<T> factor[Vectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) {
+        offset[v] = part.offset[v];
+        factor[v] = broadcast<T>(part.coefficient[v] * number[part.number_offset[v]]);
+    }
+    for (const T* const whole = from + part.whole; from != whole; from += lanes, w += Targets * lanes) {
+        Vector<T> value = factor[0] * load<T>(from + offset[0]);
+#pragma GCC unroll 8
+        for (int v = 1; v < Vectors; ++v) value += factor[v] * load<T>(from + offset[v]);
+#pragma GCC unroll 8
+        for (int n = 0; n < Targets; ++n) sum[n] += value * load<T>(w + n * lanes);
+    }
+    if (part.left == 0) return;
+    Vector<T> value = factor[0] * load_first<T>(from + offset[0], part.left);
+#pragma GCC unroll 8
+    for (int v = 1; v < Vectors; ++v) value += factor[v] * load_first<T>(from + offset[v], part.left);
+#pragma GCC unroll 8
+    for (int n = 0; n < Targets; ++n) sum[n] += value * (Packed ? load<T>(w + n * lanes) : load_first<T>(w, part.left));
+}
+
+/// Targets [first, first + Targets); lanes of `Targets` sums of as many rows as fit into a vector are added up together.
+template <class T, int Targets, bool Packed>
+void narrow_rows(const NarrowPart<T>* parts, int count, const RowSource<T>& to, int rows, int first, int targets, bool store_it,
+                 Pace& pace) {
+    constexpr int lanes = lanes_of<T>, width = Targets == 6 ? 8 : Targets, together = lanes / width;
+    const NarrowPart<T>* const end = parts + count;
+    for (int r = 0; r < rows; r += together) {
+        const int now = rows - r < together ? rows - r : together;
+        pace.turn(now);
+        Vector<T> sums[lanes] = {};
+        for (int j = 0; j < now; ++j) {
+            Vector<T> sum[Targets] = {};
+            for (const NarrowPart<T>* part = parts; part != end; ++part) {
+                const T* w = part->weight(r + j);
+                if constexpr (Packed) w += first * (part->whole + (part->left > 0 ? lanes : 0));
+                if (part->vectors == 1) add_part<T, Targets, Packed, 1>(*part, r + j, w, sum);
+                else if (part->vectors == 3) add_part<T, Targets, Packed, 3>(*part, r + j, w, sum);
+                else add_part<T, Targets, Packed, 5>(*part, r + j, w, sum);
+            }
+#pragma GCC unroll 8
+            for (int n = 0; n < Targets; ++n) sums[j * width + n] = sum[n];
+        }
+        const Vector<T> result = sum_lanes<T>(sums);
+        if constexpr (together == 1) {
+            write<T>(const_cast<T*>(to(r)) + first, result, targets, store_it);
+        } else {
+            T number[lanes];
+            store<T>(number, result);
+            for (int j = 0; j < now; ++j) {
+                T* at = const_cast<T*>(to(r + j)) + first;
+                for (int n = 0; n < targets; ++n) at[n] = store_it ? number[j * width + n] : at[n] + number[j * width + n];
+            }
+        }
+    }
+}
+
+/// The least number of sums that there is a loop for.
+CLEBSCH_INLINE int loop_width(int targets) { return targets <= 2 ? targets : (targets + 1) / 2 * 2; }
+
+}  // namespace
+
+template <class T>
+void multiply_narrow(const NarrowPart<T>* part, int parts, bool packed, const RowSource<T>& to, int rows, int targets, bool store_it,
+                     Pace& pace) {
+    constexpr int lanes = lanes_of<T>, most = lanes < mix_narrow_targets ? lanes : mix_narrow_targets;
+    if (!packed) return narrow_rows<T, 1, false>(part, parts, to, rows, 0, 1, store_it, pace);
+    for (int first = 0; first < targets; first += most) {
+        const int now = targets - first < most ? targets - first : most, width = loop_width(now);
+        if (width == 1) narrow_rows<T, 1, true>(part, parts, to, rows, first, now, store_it, pace);
+        else if (width == 2) narrow_rows<T, 2, true>(part, parts, to, rows, first, now, store_it, pace);
+        if constexpr (most >= 4)
+            if (width == 4) narrow_rows<T, 4, true>(part, parts, to, rows, first, now, store_it, pace);
+        if constexpr (most >= 6)
+            if (width == 6) narrow_rows<T, 6, true>(part, parts, to, rows, first, now, store_it, pace);
+    }
+}
+
+template <class T>
+void pack_narrow(const T* w, std::int64_t sources, std::int64_t targets, std::int64_t row_stride, std::int64_t column_stride, T* packed) {
+    constexpr int lanes = lanes_of<T>, most = lanes < mix_narrow_targets ? lanes : mix_narrow_targets;
+    for (std::int64_t first = 0; first < targets; first += most) {
+        const std::int64_t now = targets - first < most ? targets - first : most, width = loop_width(int(now));
+        for (std::int64_t k = 0; k < sources; k += lanes)
+            for (std::int64_t n = 0; n < width; ++n, packed += lanes)
+                for (int l = 0; l < lanes; ++l)
+                    packed[l] = k + l < sources && n < now ? w[(k + l) * row_stride + (first + n) * column_stride] : T(0);
+    }
+}
+
+#define CLEBSCH_INSTANTIATE(T)                                                                                     \
+    template void multiply_narrow<T>(const NarrowPart<T>*, int, bool, const RowSource<T>&, int, int, bool, Pace&); \
+    template void pack_narrow<T>(const T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*);
+CLEBSCH_INSTANTIATE(float)
+CLEBSCH_INSTANTIATE(double)
+
+}  // namespace clebsch::CLEBSCH_ISA
