@@ -48,6 +48,37 @@ def test_places_are_read(dtype: str, wrap: type) -> None:
             assert found.address == array.ctypes.data
 
 
+class Exchanged:
+    """What knows DLPack alone."""
+
+    def __init__(self, array: np.ndarray, kind: int = 1) -> None:
+        self.array, self.kind = array, kind
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.kind, 0
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if self.kind != 1:
+            raise BufferError("not on the host")
+        return self.array.__dlpack__()
+
+
+def test_arrays_of_the_host_by_dlpack() -> None:
+    plan = clebsch.build("convolution", **OPTIONS).plan("float32")
+    rng = np.random.default_rng(0)
+    sizes = {"x": (NODES, 32), "y": (EDGES, 4), "weights": (EDGES, 32)}
+    given = {name: rng.normal(size=size).astype("float32") for name, size in sizes.items()}
+    given |= {"sender": rng.integers(0, NODES, EDGES), "receiver": np.sort(rng.integers(0, NODES, EDGES))}
+    expected = plan(**given, rows={"node": NODES})
+    assert np.array_equal(plan(**{name: Exchanged(array) for name, array in given.items()}, rows={"node": NODES}), expected)
+    wide = np.tile(given["x"], 2)[:, :32]
+    assert np.array_equal(plan(**{**given, "x": Exchanged(wide)}, rows={"node": NODES}), expected)
+    with pytest.raises(clebsch.ClebschError, match="x: expected dtype float32, got float64"):
+        plan(**{**given, "x": Exchanged(given["x"].astype("float64"))}, rows={"node": NODES})
+    with pytest.raises(clebsch.ClebschError, match="x: expected an array in the host's memory, got a Exchanged: "):
+        plan(**{**given, "x": Exchanged(given["x"], 2)}, rows={"node": NODES})
+
+
 def test_what_is_elsewhere_is_refused() -> None:
     array = np.zeros((3, 4), dtype="float32")
     for value, where in ((array, "ndarray on the host"), (OnDevice(array, 1), "on the host"), (OnDevice(array, 2, 3), "on cuda:3")):
