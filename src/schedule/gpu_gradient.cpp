@@ -80,11 +80,12 @@ std::vector<GradientLaunch> gradient_launches(const GradientSchedule& schedule, 
 GradientChunks gradient_chunks(const GradientSchedule& schedule, const std::vector<GradientTile>& tiles, std::int64_t rows,
                                int multiprocessors) {
     constexpr std::int64_t blocks = 4;  // of a multiprocessor
-    constexpr std::int64_t least_rows = 64, most_chunks = 65535;
+    constexpr std::int64_t least_rows = 64, most_rows = 1 << 24, most_chunks = 65535;
     std::int64_t all = 0;
     for (const GradientJob& job : schedule.jobs) all += tiles_of(job, tiles[gradient_tile(job, tiles)]);
     GradientChunks chunks;
-    chunks.rows = std::max({least_rows, up(rows, std::max<std::int64_t>(1, blocks * multiprocessors / all)), up(rows, most_chunks)});
+    chunks.rows = up(rows, std::max<std::int64_t>(1, blocks * multiprocessors / all));
+    chunks.rows = std::max(std::clamp(chunks.rows, least_rows, most_rows), up(rows, most_chunks));  // kernels count them by 32-bit numbers
     chunks.count = up(rows, chunks.rows);
     return chunks;
 }

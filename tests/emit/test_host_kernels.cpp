@@ -414,6 +414,20 @@ TEST_CASE("gradients of weights that all rows share are sums over chunks of rows
     compare(cases, "gradients of weights", &EmittedProgramResult::gradients);
 }
 
+TEST_CASE("chunks of rows for gradients of weights hold all rows, none twice, and are no more than a grid takes") {
+    GradientSchedule schedule;
+    schedule.jobs = {{.rows = 128, .columns = 128, .terms = 1}, {.rows = 3000, .columns = 500, .first_term = 1, .terms = 1}};
+    for (const GpuNumber compute : {GpuNumber::float32, GpuNumber::float64})
+        for (const std::int64_t rows : {0L, 1L, 64L, 65L, 4097L, 200'000L, 5'000'000'000L, 1L << 40}) {
+            CAPTURE(rows);
+            const GradientChunks chunks = gradient_chunks(schedule, gradient_tiles(compute), rows, 132);
+            CHECK(chunks.count * chunks.rows >= rows);
+            CHECK((chunks.count - 1) * chunks.rows < rows);
+            CHECK(chunks.count <= 65535);
+            CHECK(chunks.rows < 1L << 31);
+        }
+}
+
 TEST_CASE("layers of networks and their derivatives run by half-precision parts, several tiles of weights and components") {
     if (!has_host_compiler()) return;
     std::vector<EmittedProgram> cases;
