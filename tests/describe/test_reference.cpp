@@ -1,7 +1,7 @@
 // The reference gives the numbers that direct formulas written by hand give.
 #include <doctest/doctest.h>
 
-#include <chrono>
+#include <ctime>
 #include <cmath>
 #include <random>
 
@@ -274,12 +274,12 @@ TEST_CASE("the reference is fast enough to be used: 100 edges, 128 channels, lma
         sender[e] = static_cast<std::int64_t>((e * 7) % 10);
         receiver[e] = static_cast<std::int64_t>(e / 10);
     }
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // processor time: a busy machine may give us little of it
     const auto outputs = evaluate(polynomial, {{{"edge", 100}, {"node", 10}},
                                                {{"sender", sender}, {"receiver", receiver}},
                                                {{"x", normal(10 * 2048, 1)}, {"y", normal(1600, 2)}}});
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     MESSAGE("reference: ", seconds, " s");
     CHECK(outputs.at("out").size() == 20480);
-    CHECK(seconds < 5);  // a bound for sanitizer builds on a busy machine
+    CHECK(seconds < 5);  // a bound for sanitizer builds
 }
