@@ -1,8 +1,8 @@
 // The reference gives the numbers that direct formulas written by hand give.
 #include <doctest/doctest.h>
 
-#include <ctime>
 #include <cmath>
+#include <ctime>
 #include <random>
 
 #include "algebra/harmonics.hpp"
