@@ -248,11 +248,11 @@ class Packer {
     }
 
     /// Whether vectors along the sources serve better than vectors along the targets.
-    bool suits_narrow(const Factor& weight, std::int64_t sources, std::int64_t targets) const {
+    bool suits_narrow(const Factor& weight, std::int64_t sources, std::int64_t targets, bool transposed) const {
         constexpr std::int64_t few_sources = 8;
         const Addressing::Kind rows = operand(weight).rows.kind;
-        const int most = rows == Addressing::Kind::shared ? mix_narrow_targets : rows == Addressing::Kind::indexed ? 0 : 1;
-        return targets <= most && sources >= few_sources;
+        if (rows == Addressing::Kind::indexed || (rows != Addressing::Kind::shared && transposed && targets > 1)) return false;
+        return targets <= mix_narrow_targets && sources >= few_sources;
     }
 
     /// Vectors over `side` with a number each, as parts of a narrow step for every component of the output; from a buffer, if they are
@@ -330,7 +330,7 @@ class Packer {
     bool suits_narrow(const MatrixPath& m, bool from_columns) const {
         const std::int64_t rows = m.extent(m.rows), columns = m.extent(m.columns);
         return suits_narrow(m.path->factors[static_cast<std::size_t>(m.weight)], from_columns ? columns : rows,
-                            from_columns ? rows : columns);
+                            from_columns ? rows : columns, from_columns);
     }
 
     bool add_multiply(const MatrixPath& m) {
@@ -425,7 +425,7 @@ class Packer {
         const auto factor = [&](int f) -> const Factor& { return m.path->factors[static_cast<std::size_t>(f)]; };
         const bool second = segment(factor(vectors[1])).components == 1;
         const int weight = second ? vectors[1] : vectors[0], other = second ? vectors[0] : vectors[1];
-        if (segment(factor(weight)).components != 1 || !suits_narrow(factor(weight), m.extent(letters), 1)) return false;
+        if (segment(factor(weight)).components != 1 || !suits_narrow(factor(weight), m.extent(letters), 1, false)) return false;
         Sums sums;
         std::set<int> present;
         for (const CoefficientEntry& entry : reduced_entries(*m.path)) {

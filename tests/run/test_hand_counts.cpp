@@ -149,17 +149,15 @@ TEST_CASE("convolutions: multiply-adds and bytes of a call are those counted by 
 TEST_CASE("fully connected tetris-poly-2, shared and per-row weights, as counted by hand") {
     const double rows = 10'000;
     // 64x0e+24x1e+24x1o+16x2e+16x2o times 0e+1o+2e to 1x0o+6x0e: the scalar products 0e 0e, 1o 1o, 2e 2e to 6x0e, 1e 1o, 2o 2e to 1x0o.
-    const double to_six = 24 * 3 + 24 * 6  // x . y of every channel, then the matrix
-                          + 16 * 5 + 16 * 6;
-    const double scalars_shared = 64 + 64 * 6;        // as with the others, whose sums they join
-    const double scalars_per_row = 64 * 6 + 6;        // matrix first, y_0 on its six results
-    const double to_one = 24 * 3 + 24 + 16 * 5 + 16;  // x . y of every channel, then the sum with w
+    // y_0 x or x . y of every channel, then the matrix
+    const double to_six = 64 + 64 * 6 + 24 * 3 + 24 * 6 + 16 * 5 + 16 * 6;
+    const double to_one = 24 * 3 + 24 + 16 * 5 + 16;
     const double x = 64 + 2 * 24 * 3 + 2 * 16 * 5, y = 9, out = 7, weights = 64 * 6 + 24 * 6 + 24 + 16 * 6 + 16;
     for (const bool shared : {true, false}) {
         CAPTURE(shared);
         const char* label = shared ? "tetris-poly-2" : "tetris-poly-2-per-row";
         const Work work = work_of(named_problem(label), {{"row", 10'000}});
-        CHECK(work.multiply_adds == rows * ((shared ? scalars_shared : scalars_per_row) + to_six + to_one));
+        CHECK(work.multiply_adds == rows * (to_six + to_one));
         CHECK(work.bytes == 4 * (rows * (x + y + out) + (shared ? 1 : rows) * weights));
         const Work backward = work_of(gradients(label, {"x", "y", "weights"}), {{"row", 10'000}});
         CHECK(backward.bytes == 4 * (rows * (2 * x + 2 * y + out) + (shared ? 1 : rows) * 2 * weights));

@@ -99,7 +99,7 @@ struct MixNarrow {
     std::int64_t to_offset = 0;
     int targets = 0;
     int first_part = 0, parts = 0;
-    bool shared = false;  ///< weights, of all parts; others have one target
+    bool shared = false;  ///< weights, of all parts; others have one target or are not transposed
     bool store = false;
 };
 
@@ -137,11 +137,10 @@ CLEBSCH_PER_INSTRUCTION_SET(                                                    
     /// Elements of the panels of one weight of `sources` x `targets`.
     std::int64_t packed_mix_size(std::int64_t sources, std::int64_t targets, int element_size);)
 
-/// Elements of a packed matrix of a narrow step: whole vectors of sources, of every instruction set, and one target more where loops take
-/// pairs.
+/// Elements of a packed matrix of a narrow step: whole vectors of sources, of every instruction set, and as many targets as loops may take.
 constexpr std::int64_t packed_narrow_size(std::int64_t sources, std::int64_t targets, std::int64_t element_size) {
     const std::int64_t lanes = 64 / element_size;
-    return (sources + lanes - 1) / lanes * lanes * (targets + 1);
+    return (sources + lanes - 1) / lanes * lanes * (targets + 2);
 }
 
 /// Bytes that grouping the rows of a block takes (RowGroups).

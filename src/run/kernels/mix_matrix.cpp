@@ -154,21 +154,6 @@ void store_short_outer(const T* const* left, const T* const* right, std::int64_t
     for (; p < rows; ++p) store_first<T>(w + p * columns, row(p), columns);
 }
 
-/// c[n] (+)= scale * sum_k a[k] w[k][n] for rows of w no longer than a vector, which may reach into the rows after but not past the matrix.
-template <class T>
-void multiply_short_columns(const T* a, T* c, std::int64_t inner, int columns, const T* w, T scale, bool store_it) {
-    constexpr int lanes = lanes_of<T>, unroll = 4;  // sums in flight
-    Vector<T> sum[unroll] = {};
-    const std::int64_t whole = inner - (lanes - 1) / columns;
-    std::int64_t k = 0;
-    for (; k + unroll <= whole; k += unroll, w += unroll * columns)
-#pragma GCC unroll 4
-        for (int u = 0; u < unroll; ++u) sum[u] += broadcast<T>(a[k + u]) * load<T>(w + u * columns);
-    for (; k < whole; ++k, w += columns) sum[0] += broadcast<T>(a[k]) * load<T>(w);
-    for (; k < inner; ++k, w += columns) sum[1] += broadcast<T>(a[k]) * load_first<T>(w, columns);
-    write<T>(c, broadcast<T>(scale) * ((sum[0] + sum[1]) + (sum[2] + sum[3])), columns, store_it);
-}
-
 /// c[m][n] (+)= scale * sum_k w[n][k] a[m][k] for rows of w no longer than a vector, as many at a time as a vector has lanes.
 template <class T>
 void multiply_short_rows(const T* const* a, T* const* c, int components, int inner, std::int64_t columns, const T* w, T scale,
@@ -241,7 +226,6 @@ void pack_panels(const T* w, std::int64_t inner, std::int64_t columns, std::int6
 template <class T>
 void multiply_row(const T* const* a, T* const* c, int components, std::int64_t inner, std::int64_t columns, const T* w, T scale,
                   bool store_it) {
-    if (components == 1 && columns <= lanes_of<T>) return multiply_short_columns<T>(*a, *c, inner, int(columns), w, scale, store_it);
     for (; components > 0;) {
         const int now = components < 5 ? components : components == 5 ? 3 : 4;
         if (now == 1) strips<T, 1>(a, c, inner, columns, w, scale, store_it);

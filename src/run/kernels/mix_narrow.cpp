@@ -6,7 +6,7 @@ namespace clebsch::CLEBSCH_ISA {
 namespace {
 
 /// sum[n] += the part of one row; `w` are its numbers of targets [0, Targets).
-template <class T, int Targets, bool Packed, int Vectors>
+template <class T, int Targets, int Vectors>
 CLEBSCH_INLINE void add_part(const NarrowPart<T>& part, int row, const T* w, Vector<T>* sum) {
     constexpr int lanes = lanes_of<T>;
     const T *from = part.from(row), *const number = part.number(row);
@@ -29,11 +29,11 @@ CLEBSCH_INLINE void add_part(const NarrowPart<T>& part, int row, const T* w, Vec
 #pragma GCC unroll 8
     for (int v = 1; v < Vectors; ++v) value += factor[v] * load_first<T>(from + offset[v], part.left);
 #pragma GCC unroll 8
-    for (int n = 0; n < Targets; ++n) sum[n] += value * (Packed ? load<T>(w + n * lanes) : load_first<T>(w, part.left));
+    for (int n = 0; n < Targets; ++n) sum[n] += value * (Targets > 1 ? load<T>(w + n * lanes) : load_first<T>(w, part.left));
 }
 
 /// Targets [first, first + Targets); lanes of `Targets` sums of as many rows as fit into a vector are added up together.
-template <class T, int Targets, bool Packed>
+template <class T, int Targets>
 void narrow_rows(const NarrowPart<T>* parts, int count, const RowSource<T>& to, int rows, int first, int targets, bool store_it,
                  Pace& pace) {
     constexpr int lanes = lanes_of<T>, width = Targets == 6 ? 8 : Targets, together = lanes / width;
@@ -46,10 +46,10 @@ void narrow_rows(const NarrowPart<T>* parts, int count, const RowSource<T>& to, 
             Vector<T> sum[Targets] = {};
             for (const NarrowPart<T>* part = parts; part != end; ++part) {
                 const T* w = part->weight(r + j);
-                if constexpr (Packed) w += first * (part->whole + (part->left > 0 ? lanes : 0));
-                if (part->vectors == 1) add_part<T, Targets, Packed, 1>(*part, r + j, w, sum);
-                else if (part->vectors == 3) add_part<T, Targets, Packed, 3>(*part, r + j, w, sum);
-                else add_part<T, Targets, Packed, 5>(*part, r + j, w, sum);
+                w += first * (part->whole + (part->left > 0 ? lanes : 0));
+                if (part->vectors == 1) add_part<T, Targets, 1>(*part, r + j, w, sum);
+                else if (part->vectors == 3) add_part<T, Targets, 3>(*part, r + j, w, sum);
+                else add_part<T, Targets, 5>(*part, r + j, w, sum);
             }
 #pragma GCC unroll 8
             for (int n = 0; n < Targets; ++n) sums[j * width + n] = sum[n];
@@ -68,8 +68,62 @@ void narrow_rows(const NarrowPart<T>* parts, int count, const RowSource<T>& to, 
     }
 }
 
-/// The least number of sums that there is a loop for.
-CLEBSCH_INLINE int loop_width(int targets) { return targets <= 2 ? targets : (targets + 1) / 2 * 2; }
+/// Lane l: value[(First + l) / Targets].
+template <class T, int Targets, int First, int... L>
+CLEBSCH_INLINE Vector<T> repeated(Vector<T> value, Lanes<L...>) {
+    return __builtin_shufflevector(value, value, ((First + L) / Targets)...);
+}
+/// Targets vectors of a matrix as it lies: as many sources as a vector has lanes.
+template <class T, int Targets, int V = 0>
+CLEBSCH_INLINE void add_flat(Vector<T>* sum, Vector<T> value, const T* w) {
+    constexpr int lanes = lanes_of<T>;
+    if constexpr (V < Targets) {
+        sum[V] += repeated<T, Targets, V * lanes>(value, typename LanesUpTo<lanes>::type{}) * load<T>(w + V * lanes);
+        add_flat<T, Targets, V + 1>(sum, value, w);
+    }
+}
+
+/// Matrices as they lie, a source's targets side by side: lane l of sum v belongs to target (v * lanes + l) % Targets.
+template <class T, int Targets>
+void narrow_flat(const NarrowPart<T>* parts, int count, const RowSource<T>& to, int rows, bool store_it, Pace& pace) {
+    constexpr int lanes = lanes_of<T>;
+    const NarrowPart<T>* const end = parts + count;
+    for (int r = 0; r < rows; ++r) {
+        pace.turn();
+        Vector<T> sum[Targets] = {};
+        T rest[Targets + lanes] = {};  // of sources beyond whole vectors
+        for (const NarrowPart<T>* part = parts; part != end; ++part) {
+            const T *from = part->from(r), *const number = part->number(r), *w = part->weight(r);
+            const std::int64_t* const offset = part->offset;
+            T factor[mix_narrow_vectors];
+            const int vectors = part->vectors;
+            for (int v = 0; v < vectors; ++v) factor[v] = part->coefficient[v] * number[part->number_offset[v]];
+            for (const T* const whole = from + part->whole; from != whole; from += lanes, w += Targets * lanes) {
+                Vector<T> value = broadcast<T>(factor[0]) * load<T>(from + offset[0]);
+                for (int v = 1; v < vectors; ++v) value += broadcast<T>(factor[v]) * load<T>(from + offset[v]);
+                add_flat<T, Targets>(sum, value, w);
+            }
+            for (int k = 0; k < part->left; ++k, w += Targets) {
+                T value = 0;
+                for (int v = 0; v < vectors; ++v) value += factor[v] * from[offset[v] + k];
+                for (int n = 0; n < Targets; ++n) rest[n] += value * w[n];
+            }
+        }
+        T flat[(Targets + 1) * lanes];
+#pragma GCC unroll 8
+        for (int v = 0; v < Targets; ++v) store<T>(flat + v * lanes, sum[v]);
+        store<T>(flat + Targets * lanes, Vector<T>{});
+        for (int n = 0; n < Targets; n += lanes) {
+            Vector<T> total = load<T>(rest + n);
+#pragma GCC unroll 16
+            for (int l = 0; l < lanes; ++l) total += load<T>(flat + l * Targets + n);
+            write<T>(const_cast<T*>(to(r)) + n, total, Targets - n, store_it);
+        }
+    }
+}
+
+/// The least number of sums that there is a loop for, with `most` for the largest.
+CLEBSCH_INLINE int loop_width(int targets, int most) { return targets == 1 ? 1 : targets > 4 ? 6 : most < 4 ? 2 : 4; }
 
 }  // namespace
 
@@ -77,15 +131,22 @@ template <class T>
 void multiply_narrow(const NarrowPart<T>* part, int parts, bool packed, const RowSource<T>& to, int rows, int targets, bool store_it,
                      Pace& pace) {
     constexpr int lanes = lanes_of<T>, most = lanes < mix_narrow_targets ? lanes : mix_narrow_targets;
-    if (!packed) return narrow_rows<T, 1, false>(part, parts, to, rows, 0, 1, store_it, pace);
+    if (!packed && targets > 1) {
+        if (targets == 2) return narrow_flat<T, 2>(part, parts, to, rows, store_it, pace);
+        if (targets == 3) return narrow_flat<T, 3>(part, parts, to, rows, store_it, pace);
+        if (targets == 4) return narrow_flat<T, 4>(part, parts, to, rows, store_it, pace);
+        if (targets == 5) return narrow_flat<T, 5>(part, parts, to, rows, store_it, pace);
+        return narrow_flat<T, 6>(part, parts, to, rows, store_it, pace);
+    }
     for (int first = 0; first < targets; first += most) {
-        const int now = targets - first < most ? targets - first : most, width = loop_width(now);
-        if (width == 1) narrow_rows<T, 1, true>(part, parts, to, rows, first, now, store_it, pace);
-        else if (width == 2) narrow_rows<T, 2, true>(part, parts, to, rows, first, now, store_it, pace);
+        const int now = targets - first < most ? targets - first : most, width = loop_width(now, most);
+        if (width == 1) narrow_rows<T, 1>(part, parts, to, rows, first, now, store_it, pace);
+        if constexpr (most == 2)
+            if (width == 2) narrow_rows<T, 2>(part, parts, to, rows, first, now, store_it, pace);
         if constexpr (most >= 4)
-            if (width == 4) narrow_rows<T, 4, true>(part, parts, to, rows, first, now, store_it, pace);
+            if (width == 4) narrow_rows<T, 4>(part, parts, to, rows, first, now, store_it, pace);
         if constexpr (most >= 6)
-            if (width == 6) narrow_rows<T, 6, true>(part, parts, to, rows, first, now, store_it, pace);
+            if (width == 6) narrow_rows<T, 6>(part, parts, to, rows, first, now, store_it, pace);
     }
 }
 
@@ -93,7 +154,7 @@ template <class T>
 void pack_narrow(const T* w, std::int64_t sources, std::int64_t targets, std::int64_t row_stride, std::int64_t column_stride, T* packed) {
     constexpr int lanes = lanes_of<T>, most = lanes < mix_narrow_targets ? lanes : mix_narrow_targets;
     for (std::int64_t first = 0; first < targets; first += most) {
-        const std::int64_t now = targets - first < most ? targets - first : most, width = loop_width(int(now));
+        const std::int64_t now = targets - first < most ? targets - first : most, width = loop_width(int(now), most);
         for (std::int64_t k = 0; k < sources; k += lanes)
             for (std::int64_t n = 0; n < width; ++n, packed += lanes)
                 for (int l = 0; l < lanes; ++l)
