@@ -73,7 +73,7 @@ class Launch {
                 if (plan_.operands[o].output) point_output(o, part, rows, worker);
                 else point_input(o, rows, worker);
             }
-            if (plan_.fetch == Fetch::own) ahead = begun_rows(worker);
+            if (plan_.fetch == Fetch::own) ahead = rows_in_order(rows, i, std::min(end, i + plan_.block_rows), worker);
             Block<T> block{
                 .rows = rows, .inputs = worker.inputs, .outputs = worker.outputs, .begins = worker.begins, .scratch = worker.scratch};
             for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
@@ -187,19 +187,23 @@ class Launch {
         return ahead;
     }
 
-    /// Rows of results that begin in this block and are written when they are complete.
-    Ahead begun_rows(const Worker& worker) const {
+    /// Rows reached through sorted indices: those of results that begin in this block and are written when they are complete, else those
+    /// that begin in the next one, which reads [begin, end).
+    Ahead rows_in_order(int rows, std::int64_t begin, std::int64_t end, const Worker& worker) const {
         Ahead ahead{.piece = worker.ahead};
         for (std::size_t o = 0; o < plan_.operands.size(); ++o) {
             const OperandPlan& operand = plan_.operands[o];
             const State& state = launch_.operands[o];
-            const typename Worker::Run& run = worker.runs[o];
-            if (!operand.output || !operand.sorted || state.way != Way::staged || run.begun == 0 || run.begun > plan_.block_rows) continue;
             const std::int64_t bytes = operand.form.size * static_cast<std::int64_t>(size_of(operand.form.dtype));
-            if (bytes == 0) continue;
-            worker.ahead[ahead.pieces++] = {
-                .at = stored_row(state, run.first_begun), .bytes = bytes, .stride = state.row_bytes, .rows = run.begun};
-            ahead.lines += (bytes + cache_line - 1) / cache_line * run.begun;
+            if (!operand.sorted || state.way == Way::staged_whole || bytes == 0) continue;
+            std::int64_t first = worker.runs[o].first_begun, count = worker.runs[o].begun;
+            if (!operand.output || state.way == Way::stored) {
+                first = worker.chain_rows[operand.chain][rows - 1] + 1;
+                count = begin < end ? row_of(operand.chain, end - 1) + 1 - first : 0;
+            }
+            if (count <= 0 || count > plan_.block_rows) continue;
+            worker.ahead[ahead.pieces++] = {.at = stored_row(state, first), .bytes = bytes, .stride = state.row_bytes, .rows = count};
+            ahead.lines += (bytes + cache_line - 1) / cache_line * count;
         }
         return ahead;
     }

@@ -17,7 +17,7 @@ using OverwriteMap = std::vector<std::vector<bool>>;
 
 /// Who asks for coming rows of operands whose rows follow one another.
 enum class Fetch : std::uint8_t {
-    own,       ///< the kernel, by itself; Block::ahead has the rows of results that begin in the block and are converted in the end
+    own,       ///< the kernel, by itself; Block::ahead has rows reached through sorted indices that are needed next
     ahead,     ///< the kernel, from Block::ahead as it goes
     executor,  ///< the executor, for the whole of the next block before each block
 };

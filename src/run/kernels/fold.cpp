@@ -411,8 +411,10 @@ void run_any(const FoldView<T>& program, const Block<T>& block) {
     run.run_ends = reinterpret_cast<int*>(scratch + program.runs_at);
     run.streams = reinterpret_cast<Stream*>(scratch + program.streams_at);
     int turns = 0;
-    for (int s = 0; s < program.steps; ++s)
-        if (program.step[s].kind == FoldStepKind::sums) turns += program.sums[program.step[s].index].multiplies;
+    for (int s = 0; s < program.steps; ++s) {
+        const FoldStep& step = program.step[s];
+        turns += step.kind == FoldStepKind::sums ? program.sums[step.index].multiplies : step.kind == FoldStepKind::multiply ? 1 : 0;
+    }
     Pace pace(block.ahead, turns * ((block.rows + program.rows - 1) / program.rows));
     for (run.first = 0; run.first < block.rows; run.first += program.rows) {
         run.rows = block.rows - run.first < program.rows ? block.rows - run.first : program.rows;
@@ -430,6 +432,7 @@ void run_any(const FoldView<T>& program, const Block<T>& block) {
                     break;
                 case FoldStepKind::multiply:
                     run_multiply(run, program.multiply[index]);
+                    pace.turn();
                     break;
                 case FoldStepKind::sums:
                     run_sums(run, program.sums[index], pace);
