@@ -452,8 +452,8 @@ void run_narrow(const MixView& program, const MixNarrow& m, const Rows<T>& rows,
             part.weight = m.shared ? RowSource<T>{nullptr, packed + from.packed_at, 0, 0}
                                    : source_of<T>(rows, {.operand = from.weight, .offset = from.weight_offset});
             for (int v = 0; v < from.vectors; ++v) {
-                part.offset[v] = from.offset[v];
-                part.number_offset[v] = from.number_offset[v];
+                part.offset[v] = from.offset[v] * std::int64_t(sizeof(T));
+                part.number_offset[v] = from.number_offset[v] * std::int64_t(sizeof(T));
                 part.coefficient[v] = T(from.coefficient[v]);
             }
             part.whole = from.sources / lanes * lanes;

@@ -5,31 +5,37 @@
 namespace clebsch::CLEBSCH_ISA {
 namespace {
 
-/// sum[n] += the part of one row; `w` are its numbers of targets [0, Targets).
+template <class T>
+CLEBSCH_INLINE const T* after(const T* from, std::int64_t bytes) {
+    return reinterpret_cast<const T*>(reinterpret_cast<const char*>(from) + bytes);
+}
+
+/// sum[n] += the part of one row.
 template <class T, int Targets, int Vectors>
-CLEBSCH_INLINE void add_part(const NarrowPart<T>& part, int row, const T* w, Vector<T>* sum) {
+CLEBSCH_INLINE void add_part(const NarrowPart<T>& part, int row, Vector<T>* sum) {
     constexpr int lanes = lanes_of<T>;
-    const T *from = part.from(row), *const number = part.number(row);
+    const T *from = part.from.start(row), *const number = part.number.start(row), *const matrix = part.weight(row), *w = matrix;
     std::int64_t offset[Vectors];
     Vector<T> factor[Vectors];
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v) {
         offset[v] = part.offset[v];
-        factor[v] = broadcast<T>(part.coefficient[v] * number[part.number_offset[v]]);
+        factor[v] = broadcast<T>(part.coefficient[v] * *after(number, part.number_offset[v]));
     }
     for (const T* const whole = from + part.whole; from != whole; from += lanes, w += Targets * lanes) {
-        Vector<T> value = factor[0] * load<T>(from + offset[0]);
+        Vector<T> value = factor[0] * load<T>(after(from, offset[0]));
 #pragma GCC unroll 8
-        for (int v = 1; v < Vectors; ++v) value += factor[v] * load<T>(from + offset[v]);
+        for (int v = 1; v < Vectors; ++v) value += factor[v] * load<T>(after(from, offset[v]));
 #pragma GCC unroll 8
         for (int n = 0; n < Targets; ++n) sum[n] += value * load<T>(w + n * lanes);
     }
     if (part.left == 0) return;
-    Vector<T> value = factor[0] * load_first<T>(from + offset[0], part.left);
+    Vector<T> value = factor[0] * load_first<T>(after(from, offset[0]), part.left);
 #pragma GCC unroll 8
-    for (int v = 1; v < Vectors; ++v) value += factor[v] * load_first<T>(from + offset[v], part.left);
+    for (int v = 1; v < Vectors; ++v) value += factor[v] * load_first<T>(after(from, offset[v]), part.left);
+    const T* const last = matrix + part.whole * Targets;
 #pragma GCC unroll 8
-    for (int n = 0; n < Targets; ++n) sum[n] += value * (Targets > 1 ? load<T>(w + n * lanes) : load_first<T>(w, part.left));
+    for (int n = 0; n < Targets; ++n) sum[n] += value * (Targets > 1 ? load<T>(last + n * lanes) : load_first<T>(last, part.left));
 }
 
 /// Targets [first, first + Targets); lanes of `Targets` sums of as many rows as fit into a vector are added up together.
@@ -45,11 +51,9 @@ void narrow_rows(const NarrowPart<T>* parts, int count, const RowSource<T>& to, 
         for (int j = 0; j < now; ++j) {
             Vector<T> sum[Targets] = {};
             for (const NarrowPart<T>* part = parts; part != end; ++part) {
-                const T* w = part->weight(r + j);
-                w += first * (part->whole + (part->left > 0 ? lanes : 0));
-                if (part->vectors == 1) add_part<T, Targets, 1>(*part, r + j, w, sum);
-                else if (part->vectors == 3) add_part<T, Targets, 3>(*part, r + j, w, sum);
-                else add_part<T, Targets, 5>(*part, r + j, w, sum);
+                if (part->vectors == 1) add_part<T, Targets, 1>(*part, r + j, sum);
+                else if (part->vectors == 3) add_part<T, Targets, 3>(*part, r + j, sum);
+                else add_part<T, Targets, 5>(*part, r + j, sum);
             }
 #pragma GCC unroll 8
             for (int n = 0; n < Targets; ++n) sums[j * width + n] = sum[n];
@@ -93,19 +97,19 @@ void narrow_flat(const NarrowPart<T>* parts, int count, const RowSource<T>& to, 
         Vector<T> sum[Targets] = {};
         T rest[Targets + lanes] = {};  // of sources beyond whole vectors
         for (const NarrowPart<T>* part = parts; part != end; ++part) {
-            const T *from = part->from(r), *const number = part->number(r), *w = part->weight(r);
+            const T *from = part->from.start(r), *const number = part->number.start(r), *w = part->weight(r);
             const std::int64_t* const offset = part->offset;
             T factor[mix_narrow_vectors];
             const int vectors = part->vectors;
-            for (int v = 0; v < vectors; ++v) factor[v] = part->coefficient[v] * number[part->number_offset[v]];
+            for (int v = 0; v < vectors; ++v) factor[v] = part->coefficient[v] * *after(number, part->number_offset[v]);
             for (const T* const whole = from + part->whole; from != whole; from += lanes, w += Targets * lanes) {
-                Vector<T> value = broadcast<T>(factor[0]) * load<T>(from + offset[0]);
-                for (int v = 1; v < vectors; ++v) value += broadcast<T>(factor[v]) * load<T>(from + offset[v]);
+                Vector<T> value = broadcast<T>(factor[0]) * load<T>(after(from, offset[0]));
+                for (int v = 1; v < vectors; ++v) value += broadcast<T>(factor[v]) * load<T>(after(from, offset[v]));
                 add_flat<T, Targets>(sum, value, w);
             }
             for (int k = 0; k < part->left; ++k, w += Targets) {
                 T value = 0;
-                for (int v = 0; v < vectors; ++v) value += factor[v] * from[offset[v] + k];
+                for (int v = 0; v < vectors; ++v) value += factor[v] * after(from, offset[v])[k];
                 for (int n = 0; n < Targets; ++n) rest[n] += value * w[n];
             }
         }
@@ -128,7 +132,7 @@ CLEBSCH_INLINE int loop_width(int targets, int most) { return targets == 1 ? 1 :
 }  // namespace
 
 template <class T>
-void multiply_narrow(const NarrowPart<T>* part, int parts, bool packed, const RowSource<T>& to, int rows, int targets, bool store_it,
+void multiply_narrow(NarrowPart<T>* part, int parts, bool packed, const RowSource<T>& to, int rows, int targets, bool store_it,
                      Pace& pace) {
     constexpr int lanes = lanes_of<T>, most = lanes < mix_narrow_targets ? lanes : mix_narrow_targets;
     if (!packed && targets > 1) {
@@ -147,6 +151,7 @@ void multiply_narrow(const NarrowPart<T>* part, int parts, bool packed, const Ro
             if (width == 4) narrow_rows<T, 4>(part, parts, to, rows, first, now, store_it, pace);
         if constexpr (most >= 6)
             if (width == 6) narrow_rows<T, 6>(part, parts, to, rows, first, now, store_it, pace);
+        for (int p = 0; p < parts; ++p) part[p].weight.offset += now * (part[p].whole + (part[p].left > 0 ? lanes : 0));
     }
 }
 
@@ -162,8 +167,8 @@ void pack_narrow(const T* w, std::int64_t sources, std::int64_t targets, std::in
     }
 }
 
-#define CLEBSCH_INSTANTIATE(T)                                                                                     \
-    template void multiply_narrow<T>(const NarrowPart<T>*, int, bool, const RowSource<T>&, int, int, bool, Pace&); \
+#define CLEBSCH_INSTANTIATE(T)                                                                               \
+    template void multiply_narrow<T>(NarrowPart<T>*, int, bool, const RowSource<T>&, int, int, bool, Pace&); \
     template void pack_narrow<T>(const T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*);
 CLEBSCH_INSTANTIATE(float)
 CLEBSCH_INSTANTIATE(double)

@@ -58,14 +58,15 @@ struct RowSource {
     const T* const* pointers = nullptr;
     const T* base = nullptr;
     std::int64_t stride = 0, offset = 0;
-    CLEBSCH_INLINE const T* operator()(int row) const { return (pointers != nullptr ? pointers[row] : base + row * stride) + offset; }
+    CLEBSCH_INLINE const T* start(int row) const { return pointers != nullptr ? pointers[row] : base + row * stride; }  ///< without offset
+    CLEBSCH_INLINE const T* operator()(int row) const { return start(row) + offset; }
 };
 /// Matrices of a narrow product and what they multiply: P[k] = sum over v < vectors of coefficient[v] number(row)[number_offset[v]]
 /// from(row)[offset[v] + k].
 template <class T>
 struct NarrowPart {
     RowSource<T> from, number, weight;
-    std::int64_t offset[mix_narrow_vectors], number_offset[mix_narrow_vectors];
+    std::int64_t offset[mix_narrow_vectors], number_offset[mix_narrow_vectors];  ///< in bytes; those of `from` and `number` are zero
     T coefficient[mix_narrow_vectors];
     std::int64_t whole;  ///< sources in whole vectors
     int left;            ///< the others
@@ -73,11 +74,10 @@ struct NarrowPart {
 };
 inline constexpr int narrow_parts = 16;
 
-/// to(row)[n] (+)= sum over parts and k of P(row)[k] W(row)[k][n] for n < targets, at most mix_narrow_targets; in the order of rows. W has
-/// one target, or is as pack_narrow left it.
+/// to(row)[n] (+)= sum over parts and k of P(row)[k] W(row)[k][n] for n < targets, at most mix_narrow_targets; in the order of rows. W lies
+/// sources x targets, or, `packed`, as pack_narrow left it, or has one target. Changes the parts.
 template <class T>
-void multiply_narrow(const NarrowPart<T>* part, int parts, bool packed, const RowSource<T>& to, int rows, int targets, bool store,
-                     Pace& pace);
+void multiply_narrow(NarrowPart<T>* part, int parts, bool packed, const RowSource<T>& to, int rows, int targets, bool store, Pace& pace);
 
 /// W[k][n] = w[k * row_stride + n * column_stride] as vectors along k, zero-padded: of as many targets as a vector has lanes at a time
 /// those of one vector of sources after another.
