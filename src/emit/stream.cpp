@@ -221,6 +221,7 @@ class StreamEmitter : StreamFrame {
         const std::string producers = number(schedule_.producer_warps), consumers = number(schedule_.consumer_warps());
         source_.blank();
         begin_kernel(source_, "clebsch_stream", number(schedule_.threads()) + ", " + number(schedule_.blocks));
+        source_.line("let_next_kernel_begin();");
         source_.line("DYNAMIC_SHARED(memory);");
         source_.line("const SharedAddress begin = in_shared(memory);");
         source_.line("const int lane = threadIdx.x % 32;");

@@ -35,6 +35,7 @@ static __device__ __forceinline__ void ascending_or_nan(const AscendingArguments
         const i64 in_warp = __shfl_sync(0xffffffffu, row, lower != 0 ? 31 - __clz(static_cast<int>(lower)) : lane);
         falls = falls || (row >= 0 && row < (lower != 0 ? in_warp : before));
     }
+    wait_for_kernel_before();  // its indices it did not write, its outputs are written over
     if (!__syncthreads_or(falls)) return;
     for (i64 o = 0; o < a.outputs; ++o) {
         const AscendingOutput& output = a.output[o];

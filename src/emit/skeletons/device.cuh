@@ -30,6 +30,18 @@ template <class T> static __device__ __forceinline__ void store(Float16* at, T v
 
 template <class T> static __device__ __forceinline__ void add(T* at, T value) { atomicAdd(at, value); }
 
+// Kernels that may begin before the one in front of them on the stream has ended wait for it here; that one says when they may.
+static __device__ __forceinline__ void wait_for_kernel_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+static __device__ __forceinline__ void let_next_kernel_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 // Shared memory whose size a launch decides.
 #define DYNAMIC_SHARED(name) extern __shared__ __align__(128) char name[]
 

@@ -1,6 +1,9 @@
 #include "run/gpu/ascending.hpp"
 
 #include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
 
 #include "emit/order.hpp"
 #include "emit/text.hpp"
@@ -14,19 +17,22 @@ enum Word : std::size_t { address, wide, entries, index_rows, outputs, first_out
 
 std::uint64_t word(const void* pointer) { return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer)); }
 
-std::shared_ptr<const Module> loaded(const Device& device) {
+/// And whether it was compiled for this very architecture.
+std::pair<std::shared_ptr<const Module>, bool> loaded(const Device& device) {
     try {
-        return load_kernels(device, {AscendingCheck::source()}).front();
+        return {load_kernels(device, {AscendingCheck::source()}).front(), true};
     } catch (const KernelMissing&) {
         if (!table_image_missing().empty()) throw;
-        return table_module(device, AscendingCheck::source().name);
+        return {table_module(device, AscendingCheck::source().name), false};
     }
 }
 
 }  // namespace
 
 AscendingCheck::AscendingCheck(const Device& device, std::vector<Output> outputs, std::vector<Sorted> sorted)
-    : outputs_(std::move(outputs)), sorted_(std::move(sorted)), module_(loaded(device)) {}
+    : outputs_(std::move(outputs)), sorted_(std::move(sorted)) {
+    std::tie(module_, early_) = loaded(device);
+}
 
 KernelSource AscendingCheck::source() { return source_of(emit_ascending()); }
 
@@ -52,8 +58,9 @@ void AscendingCheck::launch(const Call& call, Stream stream) const {
                 own[2] = static_cast<std::uint64_t>(row_size * pairs);
                 own[3] = static_cast<std::uint64_t>(buffer.rows);
             }
-            module_->launch({std::min((index.size + ascending_threads - 1) / ascending_threads, most_blocks), 1}, ascending_threads, 0,
-                            stream, words);
+            const std::array<std::int64_t, 2> grid = {std::min((index.size + ascending_threads - 1) / ascending_threads, most_blocks), 1};
+            if (early_) module_->launch_early(grid, ascending_threads, 0, stream, words);
+            else module_->launch(grid, ascending_threads, 0, stream, words);
         }
     }
 }

@@ -32,6 +32,7 @@ class AscendingCheck {
     std::vector<Output> outputs_;
     std::vector<Sorted> sorted_;
     std::shared_ptr<const Module> module_;
+    bool early_ = false;  ///< compiled for this architecture, where it waits for the kernel before it by itself
 };
 
 }  // namespace clebsch::gpu

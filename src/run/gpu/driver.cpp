@@ -14,6 +14,17 @@ namespace {
 namespace abi {
 using Result = int;
 using Pointer = unsigned long long;
+struct LaunchAttribute {  // CUlaunchAttribute
+    int id, unused;
+    int value[16];
+};
+struct LaunchConfig {  // CUlaunchConfig
+    unsigned grid[3], block[3], shared_bytes;
+    void* stream;
+    LaunchAttribute* attributes;
+    unsigned attribute_count;
+};
+constexpr int launch_programmatic = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 struct Functions {
     DynamicLibrary library;
     Result (*init)(unsigned);
@@ -61,6 +72,7 @@ struct Functions {
     Result (*function_attribute)(int*, int, void*);
     Result (*set_function_attribute)(void*, int, int);
     Result (*occupancy)(int*, void*, int, std::size_t);
+    Result (*launch_with)(const abi::LaunchConfig*, void*, void**, void**);
     Result (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
 
     Functions() : library("libcuda.so.1") {
@@ -110,6 +122,7 @@ struct Functions {
         get(set_function_attribute, "cuFuncSetAttribute");
         get(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
         get(launch, "cuLaunchKernel");
+        get(launch_with, "cuLaunchKernelEx");
         check(init(0), "initialising the CUDA driver");
     }
 
@@ -439,6 +452,21 @@ void Module::launch(std::array<std::int64_t, 2> grid, int threads, int shared_by
     driver().check(driver().launch(function_, static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), 1,
                                    static_cast<unsigned>(threads), 1, 1, static_cast<unsigned>(shared_bytes), stream, parameters, nullptr),
                    "launching kernel ", name_);
+}
+
+void Module::launch_early(std::array<std::int64_t, 2> grid, int threads, int shared_bytes, Stream stream,
+                          std::span<const std::uint64_t> arguments) const {
+    if (device_.target().major < 9) return launch(grid, threads, shared_bytes, stream, arguments);
+    const Device::InUse in_use(device_);
+    void* parameters[] = {const_cast<std::uint64_t*>(arguments.data())};
+    abi::LaunchAttribute attribute{.id = abi::launch_programmatic, .unused = 0, .value = {1}};
+    const abi::LaunchConfig config{.grid = {static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), 1},
+                                   .block = {static_cast<unsigned>(threads), 1, 1},
+                                   .shared_bytes = static_cast<unsigned>(shared_bytes),
+                                   .stream = stream,
+                                   .attributes = &attribute,
+                                   .attribute_count = 1};
+    driver().check(driver().launch_with(&config, function_, parameters, nullptr), "launching kernel ", name_);
 }
 
 }  // namespace clebsch::gpu

@@ -101,6 +101,10 @@ class Module {
     /// Puts the kernel on the stream; `arguments` is its one parameter. Allocates nothing and does not wait.
     void launch(std::array<std::int64_t, 2> grid, int threads, int shared_bytes, Stream stream,
                 std::span<const std::uint64_t> arguments) const;
+    /// The same, but where the GPU knows how, the kernel may begin before the one in front of it on the stream has ended: it has to wait
+    /// for that one (wait_for_kernel_before of skeletons/device.cuh) in all blocks.
+    void launch_early(std::array<std::int64_t, 2> grid, int threads, int shared_bytes, Stream stream,
+                      std::span<const std::uint64_t> arguments) const;
 
  private:
     const Device& device_;
