@@ -67,5 +67,7 @@ needed=$(objdump -p "$library" | awk '/NEEDED/ {print $2}' | grep -Ev '^(libc|li
 strip -o "$work/stripped" "$library"
 image=$(cat "$build/src/table_kernel/table.fatbin" 2>/dev/null | wc -c) # of a build with nvcc
 bytes=$(($(wc -c <"$work/stripped") - image))
-[ "$bytes" -lt 5000000 ] || fail "expected less than 5 MB stripped, without the GPU kernel compiled here, got $bytes bytes"
+limit=5000000
+! "$cxx" --version | grep -q clang || limit=5500000 # Clang's code is a twentieth larger; what is shipped is GCC's
+[ "$bytes" -lt $limit ] || fail "expected less than $limit bytes stripped, without the GPU kernel compiled here, got $bytes"
 echo "install: stripped library of $bytes bytes"
