@@ -44,15 +44,20 @@ class GeneralEmitter {
         return kernel;
     }
 
-    KernelText emit_link() {
+    KernelText emit_link(std::int64_t rows_of_block) {
         KernelText link{.name = "run", .text = {}, .arguments = arguments()};
         write_jobs(link);
         source_.line("static __device__ __forceinline__ void run(const Arguments& a, i64 begin, i64 end) {");
+        std::int64_t first = 0;  // thread of the next job: each goes on where the one before ends, so that the same warp does not do all
         for (std::size_t j = 0; j < schedule_.jobs.size(); ++j) {
             const GeneralJob& job = schedule_.jobs[j];
             const std::string columns = number(columns_of(job)), lanes = number(job.lanes);
-            source_.line("for (i64 unit = begin * " + columns + " + threadIdx.x / " + lanes + "; unit < end * " + columns +
+            first = (first + job.lanes - 1) / job.lanes * job.lanes % chain_threads;
+            const std::string thread =
+                first == 0 ? "threadIdx.x" : "(threadIdx.x + " + number(chain_threads - first) + ") % " + number(chain_threads);
+            source_.line("for (i64 unit = begin * " + columns + " + " + thread + " / " + lanes + "; unit < end * " + columns +
                          "; unit += " + number(chain_threads / job.lanes) + ") job_" + std::to_string(j) + "(a, unit);");
+            first += rows_of_block * columns_of(job) * job.lanes;
         }
         source_.line("}");
         link.text = tables_.text() + source_.text();
@@ -388,8 +393,8 @@ class GeneralEmitter {
 
 KernelText emit_general(const GpuProblem& problem, const GeneralSchedule& schedule) { return GeneralEmitter(problem, schedule).emit(); }
 
-KernelText emit_general_link(const GpuProblem& problem, const GeneralSchedule& schedule) {
-    return GeneralEmitter(problem, schedule).emit_link();
+KernelText emit_general_link(const GpuProblem& problem, const GeneralSchedule& schedule, std::int64_t rows_of_block) {
+    return GeneralEmitter(problem, schedule).emit_link(rows_of_block);
 }
 
 KernelText emit_rounding(const GpuProblem& problem, int operand) {

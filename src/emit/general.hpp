@@ -11,8 +11,9 @@ namespace clebsch {
 /// Throws Error(unsupported) for descriptions with more operands than a kernel's arguments hold.
 KernelText emit_general(const GpuProblem& problem, const GeneralSchedule& schedule);
 
-/// The same as a link of a chain (emit/chain.hpp), for polynomials without indices whose outputs have the rows of the iteration space.
-KernelText emit_general_link(const GpuProblem& problem, const GeneralSchedule& schedule);
+/// The same as a link of a chain (emit/chain.hpp) whose blocks take so many rows, for polynomials without indices whose outputs have the
+/// rows of the iteration space.
+KernelText emit_general_link(const GpuProblem& problem, const GeneralSchedule& schedule, std::int64_t rows_of_block);
 
 /// Rounds the sums of an output to its storage.
 KernelText emit_rounding(const GpuProblem& problem, int operand);

@@ -130,18 +130,16 @@ std::string full_text(const GpuStage& stage) {
     return text + "\n" + stage.kernel.text;
 }
 
-GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t stationary_rows) {
+GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t stationary_rows, int multiprocessors) {
     GpuChunks chunks;
     if (kernels.rows) {
-        chunks.rows = std::max<std::int64_t>(1, rows);
+        chunks.rows = chunks.reach = std::max<std::int64_t>(1, rows);
     } else if (kernels.streams.empty()) {
-        chunks.rows = general_chunk(rows, kernels.general->ordered);
+        chunks.rows = chunks.reach = general_chunk(rows, kernels.general->ordered);
     } else {
-        const StreamSchedule& stream = kernels.streams.front().schedule;
-        chunks.rows = stream_chunk(stream, rows, stationary_rows);
-        chunks.divided = stream_divides(stream, rows, stationary_rows);
+        const StreamChunks stream = stream_chunks(kernels.streams.front().schedule, rows, stationary_rows, multiprocessors);
+        chunks = {.rows = stream.rows, .reach = stream.reach, .divided = stream.divided};
     }
-    chunks.reach = chunks.divided ? chunks.rows : rows;
     chunks.count = (rows + chunks.rows - 1) / chunks.rows;
     return chunks;
 }

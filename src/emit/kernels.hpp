@@ -44,10 +44,10 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule = 
 /// looked for: `rows` of the iteration space, and of the row that stays with a stream kernel.
 struct GpuChunks {
     std::int64_t rows = 1, count = 0, reach = 0;
-    bool divided = true;  ///< receivers may be: then `reach` is a chunk's `rows`
+    bool divided = true;  ///< receivers may be
     std::int64_t parts() const { return 2 * count; }
 };
-GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t stationary_rows);
+GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t stationary_rows, int multiprocessors);
 
 /// Grid and block of a stage for chunks of so many rows. `stream_blocks`: of this stream kernel, that the machine takes at once; `numbers`:
 /// of the output that is rounded or joined, in all its rows and in one. An empty grid: there is nothing to do.

@@ -21,15 +21,12 @@ KernelText emit_matrix(GpuNumber compute, const MatrixTile& tile) {
     source.line("__align__(32) __shared__ " + type + " shared[Tile::shared_numbers];");
     source.line("__shared__ " + type + " scales[" + number(tile.stages) + "];");
     source.line("__shared__ int kinds[Tile::rows];");
+    source.line("__shared__ MatrixWork work;");
     source.line("i64 tile = blockIdx.x;");
-    source.line("for (i64 j = 0; j < a.job_count; ++j) {");
-    source.line("const MatrixJob& job = a.jobs[j];");
-    source.line("const i64 across = (job.columns + Tile::columns - 1) / Tile::columns;");
-    source.line("const i64 tiles = (a.rows * job.components + Tile::rows - 1) / Tile::rows * across;");
-    source.line(
-        "if (tile < tiles) return Tile(a, job, tile / across * Tile::rows, tile % across * Tile::columns, shared, scales, kinds).run();");
-    source.line("tile -= tiles;");
-    source.line("}");
+    source.line("take_work(a, job_of<Tile>(a, &tile), work);");
+    source.line("__syncthreads();");
+    source.line("const i64 across = (work.job.columns + Tile::columns - 1) / Tile::columns;");
+    source.line("Tile(a, work, tile / across * Tile::rows, tile % across * Tile::columns, shared, scales, kinds).run();");
     source.line("}");
     kernel.text = source.text();
     return kernel;

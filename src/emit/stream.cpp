@@ -49,7 +49,7 @@ class StreamEmitter : StreamFrame {
         source_.line("const i64 row = (static_cast<i64>(blockIdx.x) * 4 + threadIdx.x / 32 + 1) * a.chunk;");
         source_.line("if (row >= a.rows) return;");
         source_.line("bool cut;");
-        source_.line("chunk_begin(row, a.rows, a.chunk, lane, target, &cut);");
+        source_.line("chunk_begin(row, a.rows, a.reach, lane, target, &cut);");
         source_.line("if (!cut) return;");
         source_.line("const i64 before = target_before(row, 0, lane, target), after = target_from(row, a.rows, lane, target);");
         source_.line("if (before >= 0) zero_sums(a, before, before + 1, lane);");
@@ -78,7 +78,7 @@ class StreamEmitter : StreamFrame {
         source_.line("const auto target_at = [&](i64 row) { return target_of(a, row); };");
         source_.line("const i64 chunk = static_cast<i64>(blockIdx.x) * 4 + threadIdx.x / 32, first = chunk * a.chunk;");
         source_.line("if (first >= a.rows) return;");
-        write_chunk_borders("a.chunk");
+        write_chunk_borders("a.reach");
         source_.line("if (lane == 0) {");
         source_.line("a.part_targets[2 * chunk] = first_target;");
         source_.line("a.part_targets[2 * chunk + 1] = last_target != first_target ? last_target : -1;");

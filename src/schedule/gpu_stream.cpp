@@ -507,21 +507,39 @@ bool StreamSchedule::same_code(std::size_t one, std::size_t other) const {
 }
 
 namespace {
-constexpr std::int64_t multiprocessors = 128;  ///< of a machine, about
-constexpr std::int64_t few_rows = 4096;
-}  // namespace
 
-std::int64_t stream_chunk(const StreamSchedule& schedule, std::int64_t rows, std::int64_t stationary_rows) {
-    const std::int64_t share = std::max<std::int64_t>(1, (rows + multiprocessors - 1) / multiprocessors);
-    if (schedule.stationary.empty()) return std::min<std::int64_t>(share, 16);
-    const std::int64_t average = stationary_rows > 0 ? rows / stationary_rows : rows;
-    return std::min(share, std::clamp<std::int64_t>(average, 32, 1024));
+constexpr std::int64_t few_rows = 4096;
+
+/// About a receiver's rows.
+std::int64_t usual_chunk(std::int64_t rows, std::int64_t stationary_rows) {
+    return std::clamp<std::int64_t>(stationary_rows > 0 ? rows / stationary_rows : rows, 32, 1024);
 }
 
-bool stream_divides(const StreamSchedule& schedule, std::int64_t rows, std::int64_t stationary_rows) {
-    if (rows > few_rows) return true;
-    const std::int64_t average = stationary_rows > 0 ? rows / stationary_rows : rows;
-    return !schedule.stationary.empty() && average > 2 * stream_chunk(schedule, rows, stationary_rows) + 4;
+/// Where teams would have a few chunks each, and some one more than others, which then wait for them: how many chunks there have to be for
+/// all to have the same number. 0: it does not matter, or receivers cannot be divided for it.
+std::int64_t even_chunks(const StreamSchedule& schedule, std::int64_t rows, std::int64_t chunk, int multiprocessors) {
+    constexpr double most_turns = 8, least_waste = 1.08;
+    if (rows <= few_rows || !schedule.cuts || schedule.parts) return 0;
+    const std::int64_t teams = std::int64_t{multiprocessors} * schedule.blocks * schedule.teams;
+    const double turns = static_cast<double>(rows) / static_cast<double>(chunk * teams);
+    if (turns > most_turns || std::ceil(turns) < least_waste * turns) return 0;
+    return teams * std::max<std::int64_t>(1, std::lround(turns));
+}
+
+}  // namespace
+
+StreamChunks stream_chunks(const StreamSchedule& schedule, std::int64_t rows, std::int64_t stationary_rows, int multiprocessors) {
+    const std::int64_t share = std::max<std::int64_t>(1, (rows + multiprocessors - 1) / multiprocessors);
+    if (schedule.stationary.empty()) return {.rows = std::min<std::int64_t>(share, 16), .reach = rows, .divided = rows > few_rows};
+    const std::int64_t usual = usual_chunk(rows, stationary_rows);
+    if (const std::int64_t count = even_chunks(schedule, rows, usual, multiprocessors); count > 0) {
+        constexpr std::int64_t fewest = 8;  // sums that are divided are added, which costs more than a row
+        const std::int64_t own = std::max(fewest, (rows + count - 1) / count);
+        return {.rows = own, .reach = (own + 7) / 8, .divided = true};
+    }
+    const std::int64_t own = std::min(share, usual), average = stationary_rows > 0 ? rows / stationary_rows : rows;
+    const bool divided = rows > few_rows || average > 2 * own + 4;
+    return {.rows = own, .reach = divided ? own : rows, .divided = divided};
 }
 
 std::string explain(const StreamSchedule& schedule, const GpuProblem& problem) {

@@ -107,10 +107,14 @@ double stream_cycles(const StreamSchedule& schedule, const GpuProblem& problem);
 /// Those of them that the memory system takes for the row, however it is computed.
 double stream_memory_cycles(const StreamSchedule& schedule, const GpuProblem& problem);
 
-/// Rows that one team takes at a time: about a receiver's, of few rows a multiprocessor's share.
-std::int64_t stream_chunk(const StreamSchedule& schedule, std::int64_t rows, std::int64_t stationary_rows);
-/// Whether a receiver's rows may be divided among teams, which costs a kernel: not where rows are few and receivers take no longer.
-bool stream_divides(const StreamSchedule& schedule, std::int64_t rows, std::int64_t stationary_rows);
+/// How rows are divided among teams.
+struct StreamChunks {
+    std::int64_t rows = 1;   ///< that a team takes at a time
+    std::int64_t reach = 1;  ///< rows within which a chunk begins where the receiver changes, if it does there; else between rows of one
+    bool divided = true;     ///< whether that may be, which costs a kernel: not where rows are few and receivers take no longer
+};
+/// About a receiver's rows at a time, of few rows a multiprocessor's share; as many chunks for every team where those are few.
+StreamChunks stream_chunks(const StreamSchedule& schedule, std::int64_t rows, std::int64_t stationary_rows, int multiprocessors);
 
 std::string explain(const StreamSchedule& schedule, const GpuProblem& problem);
 

@@ -55,10 +55,10 @@ class Runner {
             for (std::int64_t i = 0; i < count * operand.size(); ++i) put_number(arrays_[o], prepared_.problem.storage[o], i, start);
             if (kernels.needs_sums[o]) sums_[o].assign(static_cast<std::size_t>(count * operand.size()), 0.0);
         }
-        chunks_ = gpu_chunks(prepared_.kernels, rows, 1);
+        chunks_ = gpu_chunks(prepared_.kernels, rows, 1, 128);
         if (!prepared_.kernels.streams.empty()) {  // many borders between chunks
             const bool divided = rows > 4096 || aligned_;
-            chunks_ = {.rows = 32, .count = (rows + 31) / 32, .reach = divided ? 32 : rows, .divided = divided};
+            chunks_ = {.rows = 32, .count = (rows + 31) / 32, .reach = divided ? 8 : rows, .divided = divided};
         }
         part_targets_.assign(static_cast<std::size_t>(chunks_.parts()), 1 << 20);
         for (std::size_t o = 0; o < arrays_.size(); ++o)

@@ -148,24 +148,25 @@ TEST_CASE("numbers that lanes turn in shared memory come out where they belong")
     }
 }
 
-TEST_CASE("a receiver with very many edges is divided among blocks") {
+TEST_CASE("receivers are divided among blocks: one with very many edges, and equal ones that are too few for every team to have as many") {
     if (!can_run_on_gpu()) return;
     random::Engine engine(first_seed());
     const Polynomial forward = convolution(Irreps("32x0e+32x1o"), Irreps("1x0e+1x1o"), Irreps("0e+1o"));
-    for (int order = 0; order < 2; ++order) {
+    for (const auto& [order, equal] : {std::pair(0, false), {1, false}, {0, true}, {1, true}}) {
         const Polynomial polynomial = random::gradients(forward, order);
+        const std::int64_t nodes = equal ? 150 : 40;
         ReferenceInputs inputs;
-        inputs.rows = {{"edge", 6000}, {"node", 40}};
+        inputs.rows = {{"edge", 6000}, {"node", nodes}};
         std::vector<std::int64_t>& receiver = inputs.indices["receiver"];
         std::vector<std::int64_t>& sender = inputs.indices["sender"];
         for (std::int64_t e = 0; e < 6000; ++e) {
-            receiver.push_back(e % 11 == 3 ? -1 : e < 500 ? e / 50 : e < 5000 ? 15 : 16 + (e - 5000) / 70);
-            sender.push_back(e % 13 == 5 ? -1 : static_cast<std::int64_t>(engine() % 40));
+            receiver.push_back(e % 11 == 3 ? -1 : equal ? e / 45 : e < 500 ? e / 50 : e < 5000 ? 15 : 16 + (e - 5000) / 70);
+            sender.push_back(e % 13 == 5 ? -1 : static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(nodes)));
         }
         std::normal_distribution<double> normal;
         for (const Operand& operand : polynomial.operands) {
             if (operand.role != Role::input) continue;
-            const std::int64_t rows = polynomial.space_of(operand) == "edge" ? 6000 : 40;
+            const std::int64_t rows = polynomial.space_of(operand) == "edge" ? 6000 : nodes;
             for (std::int64_t i = 0; i < rows * operand.size(); ++i) inputs.arrays[operand.name].push_back(normal(engine));
         }
         const gpu::PolynomialPlan plan(polynomial, {.schedule = "stream"});

@@ -42,6 +42,43 @@ struct MatrixArguments {
     MatrixOperand operands[64];
 };
 
+// What a block works at, in shared memory: a job, and its terms if they are few.
+struct MatrixWork {
+    static const int most_terms = 24;
+    MatrixJob job;
+    MatrixTerm terms[most_terms];
+};
+
+// The job that tile `tile` of a launch belongs to, of which it then is the number; a lane looks at a job. Every warp finds it by itself.
+template <class Tile> static __device__ __forceinline__ i64 job_of(const MatrixArguments& a, i64* tile) {
+    const int lane = threadIdx.x % 32;
+    for (i64 first = 0; first < a.job_count; first += 32) {
+        i64 end = 0;  // tiles of the jobs from `first` to the lane's
+        if (first + lane < a.job_count) {
+            const MatrixJob& job = a.jobs[first + lane];
+            end = (a.rows * job.components + Tile::rows - 1) / Tile::rows * ((job.columns + Tile::columns - 1) / Tile::columns);
+        }
+        for (int distance = 1; distance < 32; distance *= 2) {
+            const i64 before = __shfl_sync(0xffffffffu, end, (lane - distance) % 32u);
+            if (lane >= distance) end += before;
+        }
+        const int passed = __popc(__ballot_sync(0xffffffffu, end <= *tile));
+        const i64 before = __shfl_sync(0xffffffffu, end, (passed - 1) % 32u);
+        if (passed > 0) *tile -= before;
+        if (passed < 32) return first + passed;
+    }
+    return -1;
+}
+// By all threads; read it behind a barrier.
+static __device__ __forceinline__ void take_work(const MatrixArguments& a, i64 number, MatrixWork& work) {
+    const i64* const job = reinterpret_cast<const i64*>(a.jobs + number);
+    for (int i = threadIdx.x; i < static_cast<int>(sizeof(MatrixJob) / 8); i += 256) reinterpret_cast<i64*>(&work.job)[i] = job[i];
+    const i64 terms = a.jobs[number].terms;
+    const i64* const from = reinterpret_cast<const i64*>(a.terms + a.jobs[number].first_term);
+    const i64 words = (terms < MatrixWork::most_terms ? terms : MatrixWork::most_terms) * (sizeof(MatrixTerm) / 8);
+    for (int i = threadIdx.x; i < words; i += 256) reinterpret_cast<i64*>(work.terms)[i] = from[i];
+}
+
 template <class T, int Count> struct __align__(Count * sizeof(T)) Numbers { T at[Count]; };
 
 // Calls multiply(left, right, scale) for every slab, by all threads; copies of the next ones are under way. `more`: whether there is any.
@@ -80,6 +117,7 @@ template <class T, int Rows, int Columns, int Depth, int Stages, int LeftRow, in
 
     const MatrixArguments& a;
     const MatrixJob& job;
+    const MatrixTerm* const terms;  // of the job
     const int components, first_column, last_column;  // of the job
     const i64 first_row;                              // of x and the output, with component `before` the tile's first
     const int before, last_row;                       // rows from first_row on that there are
@@ -97,10 +135,12 @@ template <class T, int Rows, int Columns, int Depth, int Stages, int LeftRow, in
     int place[left_loads];  // of this thread's rows of x; -1: nothing there
 
     // `first`, `column`: of rows and components together, of the columns.
-    __device__ __forceinline__ MatrixSlabs(const MatrixArguments& arguments, const MatrixJob& of, i64 first, i64 column, T* memory, T* of_stages,
-                                           int* of_rows)
-        : a(arguments), job(of), components(static_cast<int>(of.components)), first_column(static_cast<int>(column)),
-          last_column(static_cast<int>(of.columns)), first_row(components == 1 ? first : first / components),
+    __device__ __forceinline__ MatrixSlabs(const MatrixArguments& arguments, const MatrixWork& work, i64 first, i64 column, T* memory,
+                                           T* of_stages, int* of_rows)
+        : a(arguments), job(work.job),
+          terms(work.job.terms <= MatrixWork::most_terms ? work.terms : arguments.terms + work.job.first_term),
+          components(static_cast<int>(work.job.components)), first_column(static_cast<int>(column)),
+          last_column(static_cast<int>(work.job.columns)), first_row(components == 1 ? first : first / components),
           before(static_cast<int>(first - first_row * components)),
           last_row(static_cast<int>(arguments.rows - first_row < Rows ? arguments.rows - first_row : Rows)), shared(memory),
           scales(of_stages), kinds(of_rows), thread(threadIdx.x) {}
@@ -116,7 +156,7 @@ template <class T, int Rows, int Columns, int Depth, int Stages, int LeftRow, in
 
     // Where this term's numbers lie, for the kind at hand.
     __device__ __forceinline__ void open() {
-        const MatrixTerm& t = a.terms[job.first_term + term];
+        const MatrixTerm& t = terms[term];
         k = 0;
         depth = static_cast<int>(t.depth);
         x_channel = static_cast<int>(t.input_channel);
@@ -137,7 +177,7 @@ template <class T, int Rows, int Columns, int Depth, int Stages, int LeftRow, in
     // The first slab of the first term from `term` on that has any; false: there is none.
     __device__ __forceinline__ bool begin_term() {
         for (; term < job.terms; ++term) {
-            indexed = a.terms[job.first_term + term].indexed != 0;
+            indexed = terms[term].indexed != 0;
             if (indexed) {
                 kind = next_kind(-1);
                 if (kind == no_kind) continue;

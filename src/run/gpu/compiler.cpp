@@ -191,6 +191,8 @@ Compiled compile(const std::string& text, const std::string& name, const GpuTarg
     } owner{found, &program};
     const std::string architecture = "--gpu-architecture=" + target.name() + (target.major >= 9 ? "a" : "");
     std::vector<const char*> options = {architecture.c_str(), "--std=c++17", "--ptxas-options=-v"};
+    if (found.major >= 13)
+        options.push_back("--no-cache");  // what comes from NVRTC's own cache has no log, and we keep machine code ourselves
     if (variable("CLEBSCH_RACECHECK")) options.push_back("--generate-line-info");  // tests/gpu/sanitize.sh
     const int result = found.compile(program, static_cast<int>(options.size()), options.data());
     Compiled compiled;

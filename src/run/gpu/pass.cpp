@@ -111,7 +111,7 @@ std::int64_t Pass::rows_of(std::size_t o, std::span<const std::int64_t> rows) co
 }
 
 GpuChunks Pass::chunks(std::span<const std::int64_t> rows) const {
-    return gpu_chunks(kernels_, rows[0], stationary_space_ < 0 ? 0 : rows[at(stationary_space_)]);
+    return gpu_chunks(kernels_, rows[0], stationary_space_ < 0 ? 0 : rows[at(stationary_space_)], device_->multiprocessors());
 }
 
 std::size_t Pass::offset(std::size_t o, std::span<const std::int64_t> rows) const {

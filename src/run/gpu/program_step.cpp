@@ -452,8 +452,9 @@ KernelText chain_kernel(const Program& program, const std::vector<GpuProgramStep
                         const GpuTarget& target) {
     std::vector<KernelText> texts;
     std::vector<const GpuProgramStep*> chain;
+    for (const GpuProgramStep& step : links) chain.push_back(&step);
+    const std::int64_t rows_of_block = chain_rows(program, chain);
     for (const GpuProgramStep& step : links) {
-        chain.push_back(&step);
         if (step.width != 0) {
             texts.push_back(emit_tape_link(program, tape_of(program, step), step.width, numbers_of(dtypes), number_of(compute)));
             continue;
@@ -462,11 +463,11 @@ KernelText chain_kernel(const Program& program, const std::vector<GpuProgramStep
         std::vector<DType> own;
         for (const int value : node.arguments) own.push_back(dtypes[at(value)]);
         const GpuProblem problem = gpu_problem(node.polynomial, own, compute, target);
-        texts.push_back(emit_general_link(problem, schedule_general(problem)));
+        texts.push_back(emit_general_link(problem, schedule_general(problem), rows_of_block));
         for (KernelArgument& argument : texts.back().arguments)
             if (argument.which >= 0) argument.which = node.arguments[at(argument.which)];
     }
-    return emit_chain(texts, chain_rows(program, chain));
+    return emit_chain(texts, rows_of_block);
 }
 
 std::unique_ptr<ProgramStep> make_chain_step(const ProgramStepRequest& request, const std::vector<GpuProgramStep>& links) {
