@@ -83,6 +83,7 @@ GradientChunks gradient_chunks(const GradientSchedule& schedule, const std::vect
     constexpr std::int64_t least_rows = 64, most_rows = 1 << 24, most_chunks = 65535;
     std::int64_t all = 0;
     for (const GradientJob& job : schedule.jobs) all += tiles_of(job, tiles[gradient_tile(job, tiles)]);
+    all = std::max<std::int64_t>(1, all);  // a schedule has jobs, and each of them tiles
     GradientChunks chunks;
     chunks.rows = up(rows, std::max<std::int64_t>(1, blocks * multiprocessors / all));
     chunks.rows = std::max(std::clamp(chunks.rows, least_rows, most_rows), up(rows, most_chunks));  // kernels count them by 32-bit numbers

@@ -23,8 +23,8 @@ class MixKernel final : public Kernel {
             }
             view.narrow_parts = program_.narrow_parts;
             for (const MixNarrow& narrow : program_.narrows)
-                for (int p = 0; narrow.shared && p < narrow.parts; ++p) {
-                    MixNarrowPart& part = view.narrow_parts[static_cast<std::size_t>(narrow.first_part + p)];
+                for (int p = narrow.first_part; narrow.shared && p < narrow.first_part + narrow.parts; ++p) {
+                    MixNarrowPart& part = view.narrow_parts[static_cast<std::size_t>(p)];
                     part.packed_at = view.packed;
                     view.packed += packed_narrow_size(part.sources, narrow.targets, static_cast<std::int64_t>(size));
                 }
