@@ -20,8 +20,10 @@ def array_of(name: str, value: Any) -> np.ndarray:
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):  # another library's, which NumPy would take for an object
         try:
             return np.from_dlpack(value)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            raise ClebschError(f"{name}: expected an array in the host's memory, got a {type(value).__name__}: {error}") from None
+        except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise ClebschError(
+                f"{name}: expected an array in the host's memory that NumPy reads, got a {type(value).__name__}: {error}"
+            ) from None
     try:
         return np.asarray(value)
     except ValueError as error:  # rows of different lengths

@@ -565,7 +565,7 @@ std::string explain(const StreamSchedule& schedule, const GpuProblem& problem) {
     text += ", " + std::to_string(schedule.live_numbers) + " registers of numbers live through the loop\n";
     if (schedule.parked_numbers > 0)
         text += std::to_string(schedule.parked_numbers) + " numbers of the receiver lie in shared memory instead, for every lane\n";
-    if (schedule.parts) text += "sums of a receiver with very many rows are added in the order of the rows\n";
+    if (schedule.parts) text += "sums of a receiver that is divided among blocks are added in the order of the rows\n";
     for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
         const char* way = "";
         switch (schedule.operands[o].way) {

@@ -77,7 +77,7 @@ struct StreamSchedule {
     bool wide = false;                 ///< arithmetic in float64
     bool reloads = false;              ///< numbers without channels are read again for every segment on the first axis
     bool pinned = false;               ///< warp w of every team runs on scheduler w % 4
-    bool cuts = false;                 ///< a receiver with very many rows may be divided among blocks, whose sums are added atomically
+    bool cuts = false;                 ///< a receiver may be divided among blocks, whose sums are added atomically
     bool parts = false;                ///< those sums lie in the workspace instead, and are added in their order
 
     /// How an operand's numbers lie in a stage and arrive in memory: as they are stored, or in the type of the sums they are added to.

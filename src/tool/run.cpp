@@ -5,6 +5,7 @@
 #include <cmath>
 #include <future>
 #include <memory>
+#include <system_error>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -78,7 +79,11 @@ class Run {
         const PotentialOptions options = potential_options(arguments_.machine, arguments_.model_options);
         const int threads = options.gpu ? 1 : Threads(arguments_.machine.threads).count();
         Potential potential = Potential::load(arguments_.model, options, [&](const Model& model) {
-            if (threads > 1 && !frames.empty()) first_ = std::async(std::launch::async, neighbours_of, frames[0].structure, model.cutoff);
+            if (threads == 1 || frames.empty()) return;
+            try {
+                first_ = std::async(std::launch::async, neighbours_of, frames[0].structure, model.cutoff);
+            } catch (const std::system_error&) {  // a machine that gives no more threads: they are found later
+            }
         });
         report_.fact("model", "model", arguments_.model);
         report_.fact("structure", "structure", arguments_.structure);

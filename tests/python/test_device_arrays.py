@@ -75,7 +75,7 @@ def test_arrays_of_the_host_by_dlpack() -> None:
     assert np.array_equal(plan(**{**given, "x": Exchanged(wide)}, rows={"node": NODES}), expected)
     with pytest.raises(clebsch.ClebschError, match="x: expected dtype float32, got float64"):
         plan(**{**given, "x": Exchanged(given["x"].astype("float64"))}, rows={"node": NODES})
-    with pytest.raises(clebsch.ClebschError, match="x: expected an array in the host's memory, got a Exchanged: "):
+    with pytest.raises(clebsch.ClebschError, match="x: expected an array in the host's memory that NumPy reads, got a Exchanged: "):
         plan(**{**given, "x": Exchanged(given["x"], 2)}, rows={"node": NODES})
 
 

@@ -179,7 +179,7 @@ template <class Target> static __device__ __forceinline__ i64 target_from(i64 ro
 }
 
 // Where a chunk begins: the first row from `row` on at which the target changes; `row` itself, and cut = true, if `reach` rows show no
-// change (a receiver with very many rows: both sides then add to it). A function of the indices alone, so that neighbours agree.
+// change (a receiver that is divided: both sides then add to it). A function of the indices alone, so that neighbours agree.
 template <class Target> static __device__ __forceinline__ i64 chunk_begin(i64 row, i64 rows, i64 reach, int lane, Target target, bool* cut) {
     *cut = false;
     if (row <= 0) return 0;

@@ -3,15 +3,15 @@
 //
 // A weight W of one component and several letters is a matrix: the letters before a split number its rows, those after it its columns. A
 // path becomes
-//     product:   P[c, s] = coefficients times the factors on one side of W            (skipped when that side is one operand as it is)
-//     multiply:  T[c, d] = sum_s W[s, d] P[c, s]                                      a matrix product over all rows and components of a
-//     block if W is shared product:   output  = coefficients times T and the factors on the other side     (skipped when T is the output
-//     itself)
+//     product:   P[c, s] = coefficients times the factors on one side of W           (not made when that side is one operand as it is)
+//     multiply:  T[c, d] = sum_s W[s, d] P[c, s]          (a matrix product over all rows and components of a block if W is shared)
+//     product:   output = coefficients times T and the factors on the other side     (not made when T is the output itself)
 // and a path whose output is W is  outer: W[p, s] += sum_c P[c, p] Q[c, s].  Products and T are kept per row in scratch buffers, which
 // count as operands beyond the polynomial's. Where T is the output itself and has few columns, vectors go along s instead, and the sums of
 // all such paths into the output stay in registers:
-//     narrow:    output[c, d] += sum over paths of sum_s W[s, d] P[c, s]     where P, if it is simple, is never stored Plain structs of
-//     pointers: see run/kernels/instruction_sets.hpp for why.
+//     narrow:    output[c, d] += sum over paths of sum_s W[s, d] P[c, s]             (P, if it is simple, is never stored)
+//
+// Plain structs of pointers: see run/kernels/instruction_sets.hpp for why.
 #include <cstdint>
 
 #include "run/block.hpp"
