@@ -41,6 +41,7 @@ def work(rank: int, folder: str) -> None:
     loss_of(together, x[half], y[half]).backward()
     if rank == 0:
         torch.save([parameter.grad for parameter in layer.parameters()], f"{folder}/gradients.pt")
+    dist.barrier()  # gloo may end a process whose peer has left
     dist.destroy_process_group()
 
 
