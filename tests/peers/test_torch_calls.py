@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import clebsch
@@ -87,25 +85,6 @@ def test_plain_calls_are_native(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(clebsch.ClebschError, match="sender"):
         module(x, edge, weight, sender + 5, receiver)
     assert len(explained) == 4
-
-
-@needs_native
-def test_overhead_of_a_call() -> None:
-    """Beyond a sum of two tensors; the shortest, as other processes may be running."""
-    operation = ct.Operation(clebsch.build("linear", in_="1x0e", out="1x0e"))
-    tensors = {"x": torch.ones(1, 1), "weights": torch.ones(1, 1)}
-
-    def shortest(function: Callable[[], Any]) -> float:
-        times = []
-        for _ in range(3000):
-            begin = time.perf_counter()
-            function()
-            times.append(time.perf_counter() - begin)
-        return min(times)
-
-    with torch.no_grad():
-        shortest(lambda: operation(**tensors))
-        assert shortest(lambda: operation(**tensors)) - shortest(lambda: tensors["x"] + tensors["weights"]) < 15e-6
 
 
 @needs_native

@@ -76,13 +76,6 @@ def test_the_page_about_jax() -> None:
         exec(compile(block, "docs/jax.md", "exec"), names)  # noqa: S102
 
 
-def test_importing_takes_less_than_30_ms() -> None:
-    """Of processor time beyond NumPy's own import; the shortest of some processes, as others may be running."""
-    code = "import numpy, time; begin = time.process_time(); import clebsch; print(time.process_time() - begin)"
-    times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) for _ in range(8)]
-    assert min(times) < 0.030, times
-
-
 def test_jax_is_loaded_when_asked_for() -> None:
     """And if it is missing, the error says how to get it."""
     code = "import clebsch, sys; assert 'jax' not in sys.modules; import clebsch.jax"
