@@ -17,8 +17,7 @@ KernelText emit_gradient(GpuNumber compute, const GradientTile& tile) {
     source.line(std::string("typedef ") + (tile.tensor ? "WarpTile" : "ThreadTile") + "<Slabs, " + number(tile.own_rows) + ", " +
                 number(tile.own_columns) + "> Tile;");
     source.line("typedef GradientArguments Arguments;");
-    source.line("extern \"C\" __global__ void __launch_bounds__(" + number(GradientTile::threads) + ", " + number(GradientTile::blocks) +
-                ") clebsch_gradient(const __grid_constant__ Arguments a) {");
+    begin_kernel(source, kernel.name, number(GradientTile::threads) + ", " + number(GradientTile::blocks));
     source.line("__align__(32) __shared__ " + type + " shared[Tile::shared_numbers];");
     source.line("__shared__ " + type + " scales[" + number(tile.stages) + "];");
     source.line("i64 tile = blockIdx.x;");
@@ -38,8 +37,7 @@ KernelText emit_gradient_sum(GpuNumber compute) {
     SourceText source;
     source.line("// Parts of weights' gradients, one for every chunk of rows, become their sum.");
     source.line("typedef GradientArguments Arguments;");
-    source.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(GradientSchedule::sum_threads) +
-                ") clebsch_gradient_sum(const __grid_constant__ Arguments a) {");
+    begin_kernel(source, kernel.name, std::to_string(GradientSchedule::sum_threads));
     source.line("add_gradient_parts<" + std::string(type_name(compute)) + ">(a);");
     source.line("}");
     kernel.text = source.text();

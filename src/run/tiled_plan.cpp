@@ -38,42 +38,40 @@ using Steps = std::vector<std::unique_ptr<ProgramStep>>;
 std::vector<Steps> make_steps(const StepRequest& request, const std::vector<std::vector<NodeGroup>>& tiles) {
     const auto node_at = [&](int n) -> const Node& { return request.program->nodes[at(n)]; };
     std::vector<Steps> steps(tiles.size());
+    struct PolynomialPlace {
+        std::unique_ptr<ProgramStep>& step;
+        const PolynomialNode& node;
+        std::size_t plan;
+    };
+    std::vector<PolynomialPlace> polynomials;
     std::vector<const PolynomialNode*> distinct;
     std::vector<std::function<void()>> jobs;
-    const auto position = [&](const PolynomialNode& node) {
-        const auto known = std::ranges::find_if(distinct, [&](const PolynomialNode* other) { return request.same_plan(*other, node); });
-        return static_cast<std::size_t>(known - distinct.begin());
-    };
     for (std::size_t t = 0; t < tiles.size(); ++t) {
         steps[t].resize(tiles[t].size());
         for (std::size_t g = 0; g < tiles[t].size(); ++g) {
             const NodeGroup& group = tiles[t][g];
+            const Node& first = node_at(group.nodes[0]);
             if (group.lanes) {
                 jobs.emplace_back([&request, &group, &step = steps[t][g], &node_at] {
                     std::vector<const Node*> nodes;
                     for (const int n : group.nodes) nodes.push_back(&node_at(n));
                     step = make_lanes_step(request, nodes, group.stored);
                 });
-            } else if (const auto* node = std::get_if<PolynomialNode>(&node_at(group.nodes[0]))) {
-                if (position(*node) == distinct.size()) distinct.push_back(node);
+            } else if (const auto* node = std::get_if<PolynomialNode>(&first)) {
+                const auto known =
+                    std::ranges::find_if(distinct, [&](const PolynomialNode* other) { return request.same_plan(*other, *node); });
+                polynomials.push_back({steps[t][g], *node, static_cast<std::size_t>(known - distinct.begin())});
+                if (known == distinct.end()) distinct.push_back(node);
+            } else {
+                steps[t][g] = make_function_step(request, std::get<FunctionNode>(first));
             }
         }
     }
     std::vector<std::shared_ptr<const PolynomialPlan>> plans(distinct.size());
     for (std::size_t p = 0; p < plans.size(); ++p) jobs.emplace_back([&, p] { plans[p] = plan_node(request, *distinct[p]); });
     run_jobs(jobs, request.threads);
-    for (std::size_t t = 0; t < tiles.size(); ++t) {
-        for (std::size_t g = 0; g < tiles[t].size(); ++g) {
-            if (tiles[t][g].lanes) continue;
-            const Node& node = node_at(tiles[t][g].nodes[0]);
-            if (const auto* function = std::get_if<FunctionNode>(&node)) {
-                steps[t][g] = make_function_step(request, *function);
-            } else {
-                const auto& polynomial = std::get<PolynomialNode>(node);
-                steps[t][g] = make_polynomial_step(request, polynomial, plans[position(polynomial)]);
-            }
-        }
-    }
+    for (const PolynomialPlace& polynomial : polynomials)
+        polynomial.step = make_polynomial_step(request, polynomial.node, plans[polynomial.plan]);
     return steps;
 }
 
