@@ -9,6 +9,7 @@ The `clebsch` program; `import clebsch` beyond NumPy's own import; preparing an 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import statistics
 import subprocess
@@ -41,16 +42,19 @@ def main() -> None:
         commands["clebsch --version"] = [arguments.program, "--version"]
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     prepared: dict[str, list[tuple[float, float]]] = {label: [] for label in PREPARED}
+    # Python keeps compiled modules, as it does for packages that pip installs, also where a developer told it not to.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     for warm in [False] + [True] * arguments.rounds:  # the first round reads files from the disk
         for name, command in commands.items():
             before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
             wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
             processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             if warm:
                 times[name].append((1e3 * wall, 1e3 * processor))
         for label, values in prepared.items():
-            output = subprocess.run([sys.executable, "-c", PREPARE, label], check=True, capture_output=True, text=True).stdout
+            command = [sys.executable, "-c", PREPARE, label]
+            output = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
             wall, processor = (1e3 * float(number) for number in output.split())
             if warm:
                 values.append((wall, processor))

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
-from pathlib import Path
 from typing import NoReturn
 
 PACKAGE_VERSION = "0.1.0"
@@ -202,10 +201,10 @@ def _library_path() -> str:
     configured = os.environ.get("CLEBSCH_LIBRARY")
     if configured:
         return configured
-    folder = Path(__file__).resolve().parent
-    for candidate in (folder / "lib" / "libclebsch.so", folder / "libclebsch.so"):
-        if candidate.exists():
-            return str(candidate)
+    folder = os.path.dirname(os.path.realpath(__file__))  # pathlib would be a sixth of the time that importing takes
+    for candidate in (os.path.join(folder, "lib", "libclebsch.so"), os.path.join(folder, "libclebsch.so")):
+        if os.path.exists(candidate):
+            return candidate
     raise ImportError(
         f"clebsch: libclebsch.so is not beside {folder} and CLEBSCH_LIBRARY is not set (pip install . builds and places it)"
     )
@@ -307,7 +306,7 @@ def find_vesin() -> None:
     _vesin_searched = True
     for folder in sys.path:
         for name in ("libvesin.so", "libvesin.dylib"):
-            candidate = Path(folder) / "vesin" / "lib" / name
-            if candidate.exists():
+            candidate = os.path.join(folder, "vesin", "lib", name)
+            if os.path.exists(candidate):
                 call("clebsch_set_vesin_library", os.fsencode(candidate))
                 return
