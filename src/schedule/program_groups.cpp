@@ -244,6 +244,15 @@ class Tiling {
     std::set<std::string> names_;
 };
 
+/// As many as reduced_entries has, which are those of the tensor where all factors differ.
+std::size_t entries_of(const Path& path) {
+    for (std::size_t f = 0; f + 1 < path.factors.size(); ++f)
+        for (std::size_t g = f + 1; g + 1 < path.factors.size(); ++g)
+            if (path.factors[f].operand == path.factors[g].operand && path.factors[f].segment == path.factors[g].segment)
+                return reduced_entries(path).size();
+    return path.coefficients.entries().size();
+}
+
 }  // namespace
 
 std::vector<RowUse> row_uses(const Program& program, const Node& node) {
@@ -281,19 +290,6 @@ std::vector<int> node_depths(const Program& program) {
     }
     return depths;
 }
-
-namespace {
-
-/// As many as reduced_entries has, which are those of the tensor where all factors differ.
-std::size_t entries_of(const Path& path) {
-    for (std::size_t f = 0; f + 1 < path.factors.size(); ++f)
-        for (std::size_t g = f + 1; g + 1 < path.factors.size(); ++g)
-            if (path.factors[f].operand == path.factors[g].operand && path.factors[f].segment == path.factors[g].segment)
-                return reduced_entries(path).size();
-    return path.coefficients.entries().size();
-}
-
-}  // namespace
 
 double work_per_row(const Program& program, const Node& node) {
     if (const auto* function = std::get_if<FunctionNode>(&node))
