@@ -118,9 +118,9 @@ struct Example {
             else made.add(xla_ffi_f32, {count, operand.row_size}, values);
         }
         for (const auto& index : {sender, receiver}) {
-            const std::vector<std::int64_t> dims{static_cast<std::int64_t>(index.size())};
-            if (wide) made.add(xla_ffi_s64, dims, std::vector<std::int64_t>(index.begin(), index.end()));
-            else made.add(xla_ffi_s32, dims, index);
+            const auto count = static_cast<std::int64_t>(index.size());
+            if (wide) made.add(xla_ffi_s64, {count}, std::vector<std::int64_t>(index.begin(), index.end()));
+            else made.add(xla_ffi_s32, {count}, index);
         }
         return made;
     }
