@@ -363,3 +363,21 @@ TEST_CASE("plans refuse what they cannot do, naming it") {
           "expected float32 or float64 as the compute type, got bfloat16");
     CHECK(message_of([&] { PolynomialPlan(polynomial, {.family = "magic"}); }).starts_with("kernel family 'magic' is unknown"));
 }
+
+TEST_CASE("what thousands of small entries give is added up before it meets a great number that the output has from elsewhere") {
+    const Polynomial polynomial = parse_polynomial(
+        "clebsch polynomial 0\n"
+        "basis e3nn-0.5\n"
+        "rows edge\n"
+        "input x: 2x2e mul_ir @ each\n"
+        "input y: 2x3e mul_ir @ each\n"
+        "input weights: 4x5e mul_ir @ each\n"
+        "output out: 1x(1) mul_ir @ shared\n"
+        "path u=1: out.0[u] += 1024\n"
+        "path u=2 v=2 w=1: out.0[w] += 0.07 * cg(5e,3e,2e)[i,j,k] * x.0[u|k] * y.0[v|j] * weights.0[uvw|i]\n");
+    const ReferenceInputs inputs = normal_inputs(polynomial, {{"edge", 9}}, 3);
+    for (const char* family : {"", "general"}) {
+        const RunResult result = run_plan(PolynomialPlan(polynomial, {.family = family}), inputs);
+        CHECK(largest_error(result, evaluate(polynomial, inputs)) < 2e-7);
+    }
+}

@@ -79,9 +79,18 @@ void run_entries(const RowOfPath<T>& at, const std::int64_t* place, std::int64_t
         moving += step(f) != 0;
         contiguous = contiguous && (step(f) == 0 || step(f) == 1);
     }
+    // Entries that give one number are added up before they meet what other paths and rows gave, which may be far greater.
+    const bool one_number = out_step == 0 || count == 1;
+    T* target = nullptr;
+    T sum = 0;
     for (std::int64_t e = 0; e < path.entries; ++e) {
         const std::int64_t* offset = path.entry_offset + e * path.factors;
         T* out = at.output() + place[inputs] + offset[inputs];
+        if (one_number && out != target) {
+            if (target != nullptr) *target += sum;
+            target = out;
+            sum = 0;
+        }
         T scale = static_cast<T>(path.value[e]);
         if (contiguous && moving <= most_inner) {
             const T* in[most_inner] = {};
@@ -91,16 +100,17 @@ void run_entries(const RowOfPath<T>& at, const std::int64_t* place, std::int64_t
                 if (step(f) == 0) scale *= *number;
                 else in[n++] = number;
             }
-            if (out_step == 1) add_products(count, scale, in, n, out);
-            else *out += n == 0 ? scale * static_cast<T>(count) : scale * sum_of_products(count, in, n);
+            if (!one_number) add_products(count, scale, in, n, out);
+            else sum += n == 0 ? scale * static_cast<T>(count) : scale * sum_of_products(count, in, n);
             continue;
         }
         for (std::int64_t i = 0; i < count; ++i) {
             T product = scale;
             for (int f = 0; f < inputs; ++f) product *= at.input(f)[place[f] + offset[f] + i * step(f)];
-            out[i * out_step] += product;
+            (one_number ? sum : out[i * out_step]) += product;
         }
     }
+    if (target != nullptr) *target += sum;
 }
 
 template <class T>
