@@ -93,6 +93,25 @@ CLEBSCH_INLINE void triples_together(const float* from, float* to, std::int64_t 
         for (int k = 0; k < 3; ++k) store_half<float>(to + (3 * h + k) * n, half(v[k], h));
 }
 
+/// Five components leave as whole vectors, too: stores that overlap cost more than the shuffles.
+CLEBSCH_INLINE void fives_together(const float* from, float* to, std::int64_t stride) {
+    constexpr int n = block<float>;
+    BlockVector<float> v[5];
+#pragma GCC unroll 5
+    for (int k = 0; k < 5; ++k) __builtin_memcpy(&v[k], from + k * stride, sizeof v[k]);
+    const BlockVector<float> first_ab = pick<0, 1, 0, 1>(v[0], v[1]), last_ab = pick<2, 3, 2, 3>(v[0], v[1]);  // a0 a1 b0 b1, a2 a3 b2 b3
+    const BlockVector<float> first_cd = pick<0, 1, 0, 1>(v[2], v[3]), last_cd = pick<2, 3, 2, 3>(v[2], v[3]), e = v[4];
+    v[0] = pick<0, 2, 0, 2>(first_ab, first_cd);
+    v[1] = pick<0, 2, 0, 2>(pick<0, 0, 1, 1>(e, first_ab), pick<3, 3, 1, 1>(first_ab, first_cd));
+    v[2] = pick<0, 2, 0, 2>(pick<3, 3, 1, 1>(first_cd, e), last_ab);
+    v[3] = pick<0, 2, 0, 2>(last_cd, pick<2, 2, 1, 1>(e, last_ab));
+    v[4] = pick<0, 2, 0, 2>(pick<3, 3, 1, 1>(last_ab, last_cd), pick<3, 3, 3, 3>(last_cd, e));
+#pragma GCC unroll 2
+    for (int h = 0; h < halves; ++h)
+#pragma GCC unroll 5
+        for (int k = 0; k < 5; ++k) store_half<float>(to + (5 * h + k) * n, half(v[k], h));
+}
+
 /// The numbers of one group, fewer components than a block has: as many whole vectors as components.
 template <class T>
 CLEBSCH_INLINE void copy_group(T* to, const T* from, int components) {
@@ -160,7 +179,10 @@ void together(const T* from, T* to, std::int64_t channels, int components) {
                 for (; u < whole; u += n) group_together<T>(from + u, to + u * 3, channels, 3);
             break;
         case 5:
-            for (; u < whole; u += n) group_together<T>(from + u, to + u * 5, channels, 5);
+            if constexpr (sizeof(T) == 4)
+                for (; u + n <= channels; u += n) fives_together(from + u, to + u * 5, channels);
+            else
+                for (; u < whole; u += n) group_together<T>(from + u, to + u * 5, channels, 5);
             break;
         case 7:
             for (; u < whole; u += n) group_together<T>(from + u, to + u * 7, channels, 7);
