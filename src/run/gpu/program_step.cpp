@@ -452,6 +452,7 @@ KernelText chain_kernel(const Program& program, const std::vector<GpuProgramStep
                         const GpuTarget& target) {
     std::vector<KernelText> texts;
     std::vector<const GpuProgramStep*> chain;
+    chain.reserve(links.size());
     for (const GpuProgramStep& step : links) chain.push_back(&step);
     const std::int64_t rows_of_block = chain_rows(program, chain);
     for (const GpuProgramStep& step : links) {
