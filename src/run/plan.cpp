@@ -26,7 +26,13 @@ void plan_operands(Data& plan) {
         const Operand& operand = polynomial.operands[o];
         OperandPlan result;
         result.output = operand.role == Role::output;
-        result.form = row_form(operand, plan.dtypes[o], plan.isa);
+        const bool as_stored = std::ranges::any_of(plan.kernels, [&](const auto& kernel) {
+            const std::vector<bool> operands = kernel->as_stored();
+            return o < operands.size() && operands[o];
+        });
+        Operand seen = operand;
+        if (as_stored) seen.layout = Layout::ir_mul;  // nothing to transpose
+        result.form = row_form(seen, plan.dtypes[o], plan.isa);
         result.plain = result.form.plain(plan.compute);
         const std::int64_t line = 64 / static_cast<std::int64_t>(size_of(plan.compute));
         result.padded = (result.form.size + line - 1) / line * line;
@@ -188,11 +194,11 @@ PolynomialPlan::PolynomialPlan(Polynomial polynomial, const PlanOptions& options
     auto plan = std::make_unique<Data>(std::move(polynomial), options);
     plan->isa = options.instruction_set.value_or(default_instruction_set());
     require_available(plan->isa);
-    plan_operands(*plan);
-    plan_masks(*plan);
     KernelChoice choice = choose_kernels(plan->polynomial, plan->isa, options.family);
     plan->kernels = std::move(choice.kernels);
     plan->choice = std::move(choice.explain);
+    plan_operands(*plan);
+    plan_masks(*plan);
     plan_zeroing(*plan);
     plan_blocks(*plan);
     data_ = std::move(plan);

@@ -587,7 +587,9 @@ class Packer {
 MixProgram schedule_mix(const Polynomial& polynomial, const std::vector<int>& candidates) {
     Packer packer(polynomial);
     for (const int p : candidates) packer.add(p);
-    return packer.take();
+    MixProgram program = packer.take();
+    read_as_stored(polynomial, program);
+    return program;
 }
 
 }  // namespace clebsch

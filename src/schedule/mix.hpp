@@ -25,7 +25,12 @@ struct MixProgram {
     double multiply_adds = 0;
     std::vector<std::pair<int, int>> stored;  ///< (operand, segment) of outputs that are stored, not added to
     std::vector<int> paths;
+    std::vector<bool> as_stored;  ///< [operand]: read as mul_ir has it
 };
+
+/// Where all that the program reads of an operand in mul_ir are whole segments of few components, it reads them as they are stored, and the
+/// operand's rows need not be transposed.
+void read_as_stored(const Polynomial& polynomial, MixProgram& program);
 
 /// The paths among `candidates` that this family can compute, sharing products and matrix products that are the same.
 MixProgram schedule_mix(const Polynomial& polynomial, const std::vector<int>& candidates);

@@ -75,6 +75,7 @@ class MixKernel final : public Kernel {
     Estimate estimate() const override { return {.multiply_adds = program_.multiply_adds, .bytes = 0}; }
     OverwriteMap overwritten() const override { return overwritten_; }
     Fetch fetches() const override { return Fetch::ahead; }
+    std::vector<bool> as_stored() const override { return program_.as_stored; }
     int preferred_rows() const override { return preferred_rows_; }
     std::size_t scratch_bytes(std::size_t element_size, int rows) const override {
         return static_cast<std::size_t>(mix_scratch_bytes(single_.program, static_cast<std::int64_t>(element_size), rows));

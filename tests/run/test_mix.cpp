@@ -2,6 +2,8 @@
 // weights.
 #include <doctest/doctest.h>
 
+#include <array>
+
 #include "describe/derivative.hpp"
 #include "describe/operations/linear.hpp"
 #include "describe/operations/products.hpp"
@@ -96,11 +98,13 @@ TEST_CASE("fully connected products with one and with several channels on the se
 
 TEST_CASE("few outputs, as in the last layer of a network, are multiplied without reading past a weight row") {
     TensorProductOptions options;
-    for (const Addressing& weights : {shared_row(), each_row()}) {
-        options.weights.rows = weights;
-        check_to_second_order(tensor_product(fully_connected("64x0e+24x1e+24x1o+16x2e+16x2o", "0e+1o+2e", "0o+6x0e"), options),
-                              {"x", "y", "weights"});
-    }
+    for (const Layout layout : {Layout::mul_ir, Layout::ir_mul})
+        for (const Addressing& weights : {shared_row(), each_row()}) {
+            options.x.layout = layout;
+            options.weights.rows = weights;
+            check_to_second_order(tensor_product(fully_connected("64x0e+24x1e+24x1o+16x2e+16x2o", "0e+1o+2e", "0o+6x0e"), options),
+                                  {"x", "y", "weights"});
+        }
 }
 
 TEST_CASE("sums over channels into few outputs, of every width, for scalars and vectors, whole and in part vectors of channels") {
@@ -116,6 +120,69 @@ TEST_CASE("sums over channels into few outputs, of every width, for scalars and 
             check_mix(vjp(polynomial, std::vector<std::string>{"x", "weights"}), 7);
             check_mix(linear("7x0e+40x1o", Irreps("3x0e+" + n + "x1o"), linear_options(Layout::mul_ir, weights)), 9);
         }
+}
+
+namespace {
+/// Whether rows of x are transposed before the kernel sees them.
+bool transposes(const Polynomial& polynomial, DType dtype = DType::float32) {
+    const std::string text = PolynomialPlan(polynomial, {.dtypes = std::vector<DType>(polynomial.operands.size(), dtype)}).explain();
+    const std::size_t line = text.find("operand 'x'");
+    return text.substr(line, text.find('\n', line) - line).find("transposed") != std::string::npos;
+}
+}  // namespace
+
+TEST_CASE("sums over the components of few outputs are read from channels as mul_ir stores them, whole and in part vectors") {
+    TensorProductOptions options;
+    options.x.layout = Layout::mul_ir;
+    for (const Addressing& weights : {shared_row(), each_row()})
+        for (const auto& [width, x] : {std::pair{2, "8x1o+9x2e+31x1e+70x2o"},
+                                       {2, "67x0e+16x1o+17x2e"},
+                                       {3, "33x1e+24x1o+2x0e+8x2o"},
+                                       {4, "15x2e+64x1o"},
+                                       {5, "11x1o+13x2o+40x2e"},
+                                       {6, "24x1e+24x1o+16x2e+16x2o"},
+                                       {7, "16x1o+16x2e+130x1e"}}) {
+            options.weights.rows = weights;
+            const std::string n = std::to_string(width);
+            const Polynomial polynomial = tensor_product(fully_connected(Irreps(x), "1x0e+1x1o+1x2e", Irreps(n + "x0e+1x0o")), options);
+            if (width < 7) CHECK_FALSE(transposes(polynomial));  // more columns are no narrow product
+            for (const std::int64_t rows : {1, 7, 50}) check_mix(polynomial, rows);
+        }
+}
+
+TEST_CASE("channels that more than sums over all components read are transposed") {
+    TensorProductOptions options;
+    options.x.layout = Layout::mul_ir;
+    const auto product = [&](const char* x, const char* y, const char* out) { return tensor_product(fully_connected(x, y, out), options); };
+    CHECK_FALSE(transposes(product("16x1o+8x2e", "0e+1o+2e", "4x0e")));
+    for (const auto& [x, y, out] : {std::array{"16x1o+8x2e", "0e+1o+2e", "4x0e+1x1o"},
+                                    {"16x1o+8x3o", "1o+3o", "4x0e"},
+                                    {"16x1o+8x2e", "0e+1o+2e", "40x0e"},
+                                    {"16x1o", "2x1o", "4x0e"}}) {
+        const Polynomial polynomial = product(x, y, out);
+        CHECK(transposes(polynomial));
+        check_mix(polynomial);
+    }
+    check_mix(vjp(product("16x1o+8x2e", "0e+1o+2e", "4x0e"), std::vector<std::string>{"x", "y", "weights"}));
+}
+
+TEST_CASE("sums from channels as mul_ir stores them of rows that are converted, gathered or missing") {
+    TensorProductOptions options;
+    options.x.layout = Layout::mul_ir;
+    const Polynomial product = tensor_product(fully_connected("24x1o+9x2e+5x0e", "0e+1o+2e", "6x0e"), options);
+    for (const InstructionSet isa : available_instruction_sets())
+        for (const DType dtype : {DType::bfloat16, DType::float16, DType::float64}) {
+            std::vector<DType> dtypes(product.operands.size(), DType::float32);
+            dtypes[0] = dtype;
+            const ReferenceInputs inputs = rounded_inputs(product, normal_inputs(product, 23, 3, 7), dtypes);
+            const PolynomialPlan plan(product, {.dtypes = dtypes, .compute = DType::float32, .instruction_set = isa});
+            INFO(plan.explain());
+            CHECK_FALSE(transposes(product, dtype));
+            CHECK(relative_error(run_plan(plan, inputs, {.padding = 3}).outputs.at("out"), evaluate(product, inputs).at("out")) < 2e-6);
+        }
+    options.indices = {{"sender", "row", "node", false}};
+    options.x.rows = row_of("sender");
+    check_mix(tensor_product(fully_connected("24x1o+9x2e+5x0e", "0e+1o+2e", "6x0e"), options), 50);
 }
 
 TEST_CASE("sums over channels into few outputs of rows that meet in one receiver") {

@@ -11,8 +11,9 @@ inline void ask_for(Ahead& ahead, std::int64_t lines) {
     while (lines > 0 && ahead.pieces > 0) {
         Ahead::Piece& piece = *ahead.piece;
         const std::int64_t left = (piece.bytes - ahead.taken + line - 1) / line, now = lines < left ? lines : left;
-        const std::byte* at = piece.at + ahead.taken;
-        for (std::int64_t n = 0; n < now; ++n) __builtin_prefetch(at + n * line, 0, 2);
+        const std::byte *at = piece.at + ahead.taken, *const end = at + now * line;
+#pragma GCC unroll 4
+        for (; at != end; at += line) __builtin_prefetch(at, 0, 2);
         lines -= now;
         ahead.taken += now * line;
         if (ahead.taken < piece.bytes) continue;
@@ -36,7 +37,8 @@ class Pace {
 
  private:
     static constexpr std::int64_t unit = 256, least = 4;  ///< of a line, lines
-    void take() {
+    /// Not inlined: most turns take nothing, and loops have code of their own for many cases.
+    [[gnu::noinline]] void take() {
         ask_for(*ahead_, credit_ / unit);
         credit_ %= unit;
     }

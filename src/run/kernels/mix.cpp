@@ -459,6 +459,7 @@ void run_narrow(const MixView& program, const MixNarrow& m, const Rows<T>& rows,
             part.whole = from.sources / lanes * lanes;
             part.left = int(from.sources - part.whole);
             part.vectors = from.vectors;
+            part.interleaved = from.interleaved;
         }
         const RowSource<T> to = source_of<T>(rows, {.operand = m.to, .offset = m.to_offset});
         multiply_narrow<T>(parts, count, m.shared, to, rows.block.rows, m.targets, m.store && first == 0, pace);

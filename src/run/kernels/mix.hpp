@@ -90,6 +90,7 @@ struct MixNarrowPart {
     int weight = 0;  ///< operand
     std::int64_t weight_offset = 0;
     bool transposed = false;
+    bool interleaved = false;    ///< vector v is numbers v, v + vectors, v + 2 vectors ... from offset[0] on: a segment as mul_ir has it
     std::int64_t packed_at = 0;  ///< shared: in elements, where `prepare` put the matrix
 };
 

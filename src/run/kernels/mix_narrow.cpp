@@ -10,32 +10,171 @@ CLEBSCH_INLINE const T* after(const T* from, std::int64_t bytes) {
     return reinterpret_cast<const T*>(reinterpret_cast<const char*>(from) + bytes);
 }
 
-/// sum[n] += the part of one row.
-template <class T, int Targets, int Vectors>
-CLEBSCH_INLINE void add_part(const NarrowPart<T>& part, int row, Vector<T>* sum) {
-    constexpr int lanes = lanes_of<T>;
-    const T *from = part.from.start(row), *const number = part.number.start(row), *const matrix = part.weight(row), *w = matrix;
-    std::int64_t offset[Vectors];
+#if defined(CLEBSCH_ISA_AVX512) || defined(CLEBSCH_ISA_AVX2)
+/// Lane l: b[l] where that is component M of its channel, else a[l]; b is vector K of channels of Components numbers each.
+template <class T, int Components, int M, int K, int... L>
+CLEBSCH_INLINE Vector<T> with_component(Vector<T> a, Vector<T> b, Lanes<L...>) {
+    constexpr unsigned mask = (... | ((K * lanes_of<T> + L) % Components == M ? 1U << L : 0U));
+#if defined(CLEBSCH_ISA_AVX512)
+    if constexpr (sizeof(T) == 4) return (Vector<T>)_mm512_mask_blend_ps(__mmask16(mask), a, b);
+    else return (Vector<T>)_mm512_mask_blend_pd(__mmask8(mask), a, b);
+#else
+    if constexpr (sizeof(T) == 4) return (Vector<T>)_mm256_blend_ps(a, b, mask);
+    else return (Vector<T>)_mm256_blend_pd(a, b, mask);
+#endif
+}
+template <class T, int Components, int M, int K = 1>
+CLEBSCH_INLINE Vector<T> component(const Vector<T>* numbers, Vector<T> found) {
+    if constexpr (K == Components) return found;
+    else
+        return component<T, Components, M, K + 1>(
+            numbers, with_component<T, Components, M, K>(found, numbers[K], typename LanesUpTo<lanes_of<T>>::type{}));
+}
+template <class T, int... L>
+CLEBSCH_INLINE Vector<T> next_lanes(Vector<T> value, Lanes<L...>) {
+    return __builtin_shufflevector(value, value, ((L + 1) % lanes_of<T>)...);
+}
+template <class T, int Components, int... L>
+CLEBSCH_INLINE Vector<T> in_order(Vector<T> value, Lanes<L...>) {
+    return __builtin_shufflevector(value, value, (Components * L % lanes_of<T>)...);
+}
+/// Sums over the components of as many channels as a vector has lanes, whose numbers follow one another: a channel's sum at the lane of its
+/// component M. The number of components is odd, so that those of different channels are at different lanes.
+template <class T, int Components, int M = 0>
+CLEBSCH_INLINE Vector<T> sum_components(const Vector<T>* numbers, const Vector<T>* factor) {
+    const Vector<T> term = factor[M] * component<T, Components, M>(numbers, numbers[0]);
+    if constexpr (M + 1 == Components) return term;
+    else return term + next_lanes<T>(sum_components<T, Components, M + 1>(numbers, factor), typename LanesUpTo<lanes_of<T>>::type{});
+}
+
+#else
+template <class T, int Components, int... L>
+CLEBSCH_INLINE Vector<T> component(const T* from, Lanes<L...>) {
+    return Vector<T>{from[Components * L]...};
+}
+#endif
+
+/// P of as many channels as a vector has lanes, whose numbers follow one another.
+template <class T, int Components>
+CLEBSCH_INLINE Vector<T> interleaved_product(const T* from, const Vector<T>* factor) {
+    typename LanesUpTo<lanes_of<T>>::type all;
+#if defined(CLEBSCH_ISA_AVX512) || defined(CLEBSCH_ISA_AVX2)
+    Vector<T> numbers[Components];
+#pragma GCC unroll 8
+    for (int v = 0; v < Components; ++v) numbers[v] = load<T>(from + v * lanes_of<T>);
+    return in_order<T, Components>(sum_components<T, Components>(numbers, factor), all);
+#else
+    Vector<T> value = factor[0] * component<T, Components>(from, all);
+#pragma GCC unroll 8
+    for (int v = 1; v < Components; ++v) value += factor[v] * component<T, Components>(from + v, all);
+    return value;
+#endif
+}
+
+constexpr int product_channels = 64;  ///< of a product that is kept
+template <class T, int Vectors, bool Interleaved>
+CLEBSCH_INLINE void make_product(const NarrowPart<T>& part, int row, std::int64_t first, int channels, T* product) {
+    constexpr int lanes = lanes_of<T>, step = Interleaved ? Vectors : 1;
+    const T *from = part.from.start(row) + first * step, *const number = part.number.start(row);
     Vector<T> factor[Vectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) {
-        offset[v] = part.offset[v];
-        factor[v] = broadcast<T>(part.coefficient[v] * *after(number, part.number_offset[v]));
-    }
-    for (const T* const whole = from + part.whole; from != whole; from += lanes, w += Targets * lanes) {
-        Vector<T> value = factor[0] * load<T>(after(from, offset[0]));
+    for (int v = 0; v < Vectors; ++v) factor[v] = broadcast<T>(part.coefficient[v] * *after(number, part.number_offset[v]));
+    for (; channels > 0; channels -= lanes, from += step * lanes, product += lanes) {
+        Vector<T> value;
+        if constexpr (Interleaved) {
+            const T* group = after(from, part.offset[0]);
+            T last[Vectors * lanes];
+            if (channels < lanes) {
+                for (int v = 0; v < Vectors * lanes; v += lanes) {
+                    const int left = channels * Vectors - v;
+                    store<T>(last + v, load_first<T>(group + v, left < 0 ? 0 : left < lanes ? left : lanes));
+                }
+                group = last;
+            }
+            value = interleaved_product<T, Vectors>(group, factor);
+        } else {
+            const auto numbers = [&](int v) {
+                const T* at = after(from, part.offset[v]);
+                return channels >= lanes ? load<T>(at) : load_first<T>(at, channels);
+            };
+            value = factor[0] * numbers(0);
 #pragma GCC unroll 8
-        for (int v = 1; v < Vectors; ++v) value += factor[v] * load<T>(after(from, offset[v]));
+            for (int v = 1; v < Vectors; ++v) value += factor[v] * numbers(v);
+        }
+        store<T>(product, value);
+    }
+}
+/// P of a row for some channels from the first on, at most product_channels, and zeros to the end of a vector; where code of its own is too
+/// much.
+template <class T>
+[[gnu::noinline]] void make_product(const NarrowPart<T>& part, int row, std::int64_t first, int channels, T* product) {
+    if (part.vectors == 3 && part.interleaved) make_product<T, 3, true>(part, row, first, channels, product);
+    else if (part.interleaved) make_product<T, 5, true>(part, row, first, channels, product);
+    else if (part.vectors == 3) make_product<T, 3, false>(part, row, first, channels, product);
+    else make_product<T, 5, false>(part, row, first, channels, product);
+}
+
+/// sum[n] += the part of one row.
+template <class T, int Targets, int Vectors, bool Interleaved = false>
+CLEBSCH_INLINE void add_part(const NarrowPart<T>& part, int row, Vector<T>* sum) {
+    constexpr int lanes = lanes_of<T>, step = Interleaved ? Vectors * lanes : lanes, offsets = Interleaved ? 1 : Vectors;
+    const T *from = part.from.start(row), *const number = part.number.start(row), *w = part.weight(row);
+    std::int64_t offset[offsets];
+    Vector<T> factor[Vectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < offsets; ++v) offset[v] = part.offset[v];
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) factor[v] = broadcast<T>(part.coefficient[v] * *after(number, part.number_offset[v]));
+    const auto product = [&](const auto& numbers) {
+        Vector<T> value = factor[0] * numbers(after(from, offset[0]));
+#pragma GCC unroll 8
+        for (int v = 1; v < Vectors; ++v) value += factor[v] * numbers(after(from, offset[v]));
+        return value;
+    };
+    for (const T* const whole = from + part.whole * (Interleaved ? Vectors : 1); from != whole; from += step, w += Targets * lanes) {
+        Vector<T> value;
+        if constexpr (Interleaved) value = interleaved_product<T, Vectors>(after(from, offset[0]), factor);
+        else value = product([](const T* at) { return load<T>(at); });
 #pragma GCC unroll 8
         for (int n = 0; n < Targets; ++n) sum[n] += value * load<T>(w + n * lanes);
     }
     if (part.left == 0) return;
-    Vector<T> value = factor[0] * load_first<T>(after(from, offset[0]), part.left);
+    Vector<T> value;
+    if constexpr (Interleaved) {
+        T made[lanes];
+        make_product<T>(part, row, part.whole, part.left, made);
+        value = load<T>(made);
+    } else {
+        value = product([&](const T* at) { return load_first<T>(at, part.left); });
+    }
 #pragma GCC unroll 8
-    for (int v = 1; v < Vectors; ++v) value += factor[v] * load_first<T>(after(from, offset[v]), part.left);
-    const T* const last = matrix + part.whole * Targets;
+    for (int n = 0; n < Targets; ++n) sum[n] += value * (Targets > 1 ? load<T>(w + n * lanes) : load_first<T>(w, part.left));
+}
+
+/// The same from a product that is kept.
+template <class T, int Targets>
+CLEBSCH_INLINE void add_made_part(const NarrowPart<T>& part, int row, Vector<T>* sum) {
+    constexpr int lanes = lanes_of<T>;
+    const std::int64_t sources = part.whole + part.left;
+    const T* w = part.weight(row);
+    for (std::int64_t first = 0; first < sources; first += product_channels) {
+        T made[product_channels];
+        const int now = sources - first < product_channels ? int(sources - first) : product_channels;
+        make_product<T>(part, row, first, now, made);
+        for (int k = 0; k < now; k += lanes, w += Targets * lanes) {
+            const Vector<T> value = load<T>(made + k);
 #pragma GCC unroll 8
-    for (int n = 0; n < Targets; ++n) sum[n] += value * (Targets > 1 ? load<T>(last + n * lanes) : load_first<T>(last, part.left));
+            for (int n = 0; n < Targets; ++n)
+                sum[n] += value * (Targets > 1 || now - k >= lanes ? load<T>(w + n * lanes) : load_first<T>(w, now - k));
+        }
+    }
+}
+
+template <class T, int Targets>
+CLEBSCH_INLINE void add_interleaved(const NarrowPart<T>& part, int row, Vector<T>* sum) {
+    if constexpr (sizeof(T) > 4) add_made_part<T, Targets>(part, row, sum);
+    else if (part.vectors == 3) add_part<T, Targets, 3, true>(part, row, sum);
+    else add_part<T, Targets, 5, true>(part, row, sum);
 }
 
 /// Targets [first, first + Targets); lanes of `Targets` sums of as many rows as fit into a vector are added up together.
@@ -52,6 +191,7 @@ void narrow_rows(const NarrowPart<T>* parts, int count, const RowSource<T>& to, 
             Vector<T> sum[Targets] = {};
             for (const NarrowPart<T>* part = parts; part != end; ++part) {
                 if (part->vectors == 1) add_part<T, Targets, 1>(*part, r + j, sum);
+                else if (part->interleaved) add_interleaved<T, Targets>(*part, r + j, sum);
                 else if (part->vectors == 3) add_part<T, Targets, 3>(*part, r + j, sum);
                 else add_part<T, Targets, 5>(*part, r + j, sum);
             }
@@ -97,20 +237,23 @@ void narrow_flat(const NarrowPart<T>* parts, int count, const RowSource<T>& to, 
         Vector<T> sum[Targets] = {};
         T rest[Targets + lanes] = {};  // of sources beyond whole vectors
         for (const NarrowPart<T>* part = parts; part != end; ++part) {
-            const T *from = part->from.start(r), *const number = part->number.start(r), *w = part->weight(r);
-            const std::int64_t* const offset = part->offset;
-            T factor[mix_narrow_vectors];
-            const int vectors = part->vectors;
-            for (int v = 0; v < vectors; ++v) factor[v] = part->coefficient[v] * *after(number, part->number_offset[v]);
-            for (const T* const whole = from + part->whole; from != whole; from += lanes, w += Targets * lanes) {
-                Vector<T> value = broadcast<T>(factor[0]) * load<T>(after(from, offset[0]));
-                for (int v = 1; v < vectors; ++v) value += broadcast<T>(factor[v]) * load<T>(after(from, offset[v]));
-                add_flat<T, Targets>(sum, value, w);
-            }
-            for (int k = 0; k < part->left; ++k, w += Targets) {
-                T value = 0;
-                for (int v = 0; v < vectors; ++v) value += factor[v] * after(from, offset[v])[k];
-                for (int n = 0; n < Targets; ++n) rest[n] += value * w[n];
+            const std::int64_t sources = part->whole + part->left;
+            const T* w = part->weight(r);
+            for (std::int64_t first = 0, now = sources; first < sources; first += now) {
+                T made[product_channels], factor = 1;
+                const T* from = made;
+                if (part->vectors > 1) {
+                    now = sources - first < product_channels ? sources - first : product_channels;
+                    make_product<T>(*part, r, first, int(now), made);
+                } else {
+                    from = after(part->from.start(r), part->offset[0]);
+                    factor = part->coefficient[0] * *after(part->number.start(r), part->number_offset[0]);
+                }
+                const T* const end_of_all = from + now;
+                for (; end_of_all - from >= lanes; from += lanes, w += Targets * lanes)
+                    add_flat<T, Targets>(sum, broadcast<T>(factor) * load<T>(from), w);
+                for (; from != end_of_all; ++from, w += Targets)
+                    for (int n = 0; n < Targets; ++n) rest[n] += factor * *from * w[n];
             }
         }
         T flat[(Targets + 1) * lanes];

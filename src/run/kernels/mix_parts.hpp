@@ -62,7 +62,7 @@ struct RowSource {
     CLEBSCH_INLINE const T* operator()(int row) const { return start(row) + offset; }
 };
 /// Matrices of a narrow product and what they multiply: P[k] = sum over v < vectors of coefficient[v] number(row)[number_offset[v]]
-/// from(row)[offset[v] + k].
+/// from(row)[offset[v] + k], or, `interleaved`, from(row)[offset[0] + k * vectors + v].
 template <class T>
 struct NarrowPart {
     RowSource<T> from, number, weight;
@@ -71,6 +71,7 @@ struct NarrowPart {
     std::int64_t whole;  ///< sources in whole vectors
     int left;            ///< the others
     int vectors;
+    bool interleaved;
 };
 inline constexpr int narrow_parts = 16;
 
