@@ -99,7 +99,7 @@ class StreamEmitter : StreamFrame {
     /// Whether the copy engine reads from or writes to stages.
     bool uses_bulk() const {
         for (int o = 0; o < operands(); ++o)
-            if (plan(o).handed || (plan(o).way == StreamWay::staged && divides_by_16(o))) return true;
+            if (plan(o).handed || (plan(o).way == StreamWay::staged && !plan(o).carried && divides_by_16(o))) return true;
         return false;
     }
     std::vector<KernelArgument> arguments() const {

@@ -33,16 +33,58 @@ class ProducerEmitter : StreamFrame {
         }
         return list;
     }
+    std::string stored(int o) const { return type_name(problem_.storage[static_cast<std::size_t>(o)]); }
     int chain_leader(int o) const {
         for (const int other : other_chains())
             if (operand(other).rows.via == operand(o).rows.via) return other;
         return o;
     }
 
+    /// Where rows of a carried operand lie behind the stages.
+    std::int64_t carried_place(int o) const {
+        std::int64_t place = 0;
+        for (int other = 0; other < o; ++other)
+            if (plan(other).carried) place += 32 * plan(other).numbers() * bytes_of(problem_.compute);
+        return place;
+    }
+    /// All lanes read the next 32 rows, neighbours neighbouring numbers, whatever the rows' bytes and where they begin.
+    void write_carried(int o) {
+        const bool each = operand(o).rows.kind == Addressing::Kind::each;
+        const std::string count = number(plan(o).numbers()), begin = number(plan(o).runs.front().begin);
+        const std::string data = name(Kind::data, o), stride = name(Kind::stride, o);
+        source_.line("{");
+        source_.line(type() + "* to = at<" + type() + ">(carried + " + number(carried_place(o)) + ") + lane;");
+        if (each && plan(o).numbers() == operand(o).size()) {
+            source_.line("if (" + stride + " == " + count + ") {");
+            source_.line("const " + stored(o) + "* from = " + data + " + base * " + count + " + lane;");
+            source_.line("const int numbers_left = static_cast<int>(end - base < 32 ? end - base : 32) * " + count + " - lane;");
+            // So many on their way at once; more would take registers that producers lack.
+            constexpr std::int64_t most = 5;
+            for (std::int64_t first = 0; first < plan(o).numbers(); first += most) {
+                const std::string some = number(std::min(most, plan(o).numbers() - first)), at = " + " + number(first * 32);
+                source_.line("{");
+                source_.line(type() + " numbers[" + some + "];");
+                source_.line("for (int i = 0; i < " + some + "; ++i) numbers[i] = i * 32" + at + " < numbers_left ? number<" + type() +
+                             ">(from[i * 32" + at + "]) : 0;");
+                source_.line("for (int i = 0; i < " + some + "; ++i) to[i * 32" + at + "] = numbers[i];");
+                source_.line("}");
+            }
+            source_.line("} else");
+        }
+        source_.line("for (int i = lane; i < 32 * " + count + "; i += 32) {");
+        source_.line("const int of = i / " + count + ";");
+        if (each) source_.line("const i64 from = base + of < end ? base + of : -1;");
+        else source_.line("const i64 from = broadcast(inside ? at_" + number(chain_leader(o)) + " : -1, of);");
+        source_.line("to[i - lane] = from >= 0 ? number<" + type() + ">(" + data + "[from * " + stride + " + " + begin + " + i % " + count +
+                     "]) : 0;");
+        source_.line("}");
+        source_.line("}");
+    }
+
     void write_producer() {
-        std::vector<int> staged;
+        std::vector<int> staged, carried;
         for (int o = 0; o < operands(); ++o)
-            if (plan(o).way == StreamWay::staged) staged.push_back(o);
+            if (plan(o).way == StreamWay::staged) (plan(o).carried ? carried : staged).push_back(o);
         std::vector<std::string> all_whole;
         all_whole.reserve(staged.size());
         for (const int o : staged) all_whole.push_back(whole(o));
@@ -55,6 +97,8 @@ class ProducerEmitter : StreamFrame {
             "static __device__ __forceinline__ void produce(const Arguments& a, SharedAddress stages, int team, int teams, int lane) {");
         source_.line("const SharedAddress stages_end = stages + " + number(std::int64_t{schedule_.stages} * schedule_.stage_bytes) + ";");
         source_.line("const bool alone = fills_alone(a);");
+        if (!carried.empty())
+            source_.line("const SharedAddress carried = stages + " + number(schedule_.carried_offset()) + ";  // of 32 rows");
         source_.line("SharedAddress stage = stages;  // that comes next");
         if (retires()) {
             source_.line("SharedAddress done = stages;  // that retires next");
@@ -117,6 +161,8 @@ class ProducerEmitter : StreamFrame {
             write_addresses(kept_addresses, staged.size(), " + nothing");
         };
         write_addresses(0, kept_addresses, "");
+        for (const int o : carried) write_carried(o);
+        if (!carried.empty()) source_.line("__syncwarp();");
         source_.line("unsigned left = __ballot_sync(0xffffffffu, " + joined(valid, " && ") + ");");
         if (stationary()) write_receivers();
         if (valid.size() > 1) write_masked_rows();
@@ -125,9 +171,14 @@ class ProducerEmitter : StreamFrame {
         source_.line("left &= left - 1;");
         if (retires()) source_.line("if (held == " + number(schedule_.stages - schedule_.lag) + ") retire_next();");
         source_.line("Control* control = " + control("stage") + ";");
-        if (!retires() && problem_.lanes_arrive) source_.line("barrier_wait(&control->empty, phase);");
+        const bool all_wait = problem_.lanes_arrive || !carried.empty();
+        if (!retires() && all_wait) source_.line("barrier_wait(&control->empty, phase);");
+        for (const int o : carried)
+            source_.line("if (lane < " + number(plan(o).numbers()) + ") at<" + type() + ">(stage + " + number(plan(o).stage_offset) +
+                         ")[lane] = at<const " + type() + ">(carried + " + number(carried_place(o)) + ")[i * " + number(plan(o).numbers()) +
+                         " + lane];");
         source_.line("if (lane == i) {");
-        if (!retires() && !problem_.lanes_arrive) source_.line("barrier_wait(&control->empty, phase);");
+        if (!retires() && !all_wait) source_.line("barrier_wait(&control->empty, phase);");
         write_further_addresses();
         source_.line("control->info.row = row;");
         source_.line("control->info.flags = " + std::string(stationary() ? "flags" : "0") + ";");
@@ -148,10 +199,11 @@ class ProducerEmitter : StreamFrame {
                                  at("from_" + number(o), run) + ", " + bytes(o, run.count) + ", &control->full);");
                 source_.line("}");
             }
-        if (!problem_.lanes_arrive) source_.line("if (alone) barrier_arrive(&control->full);");
+        if (!problem_.lanes_arrive && carried.empty()) source_.line("if (alone) barrier_arrive(&control->full);");
         source_.line("}");
         source_.line("__syncwarp();  // a lane ahead by all stages would take a stage for free");
         if (problem_.lanes_arrive) source_.line("if (alone) barrier_arrive(&control->full);");
+        else if (!carried.empty()) source_.line("if (alone && lane == i) barrier_arrive(&control->full);");
         source_.line("if (!alone) {");
         write_further_addresses();
         for (const int o : staged) {

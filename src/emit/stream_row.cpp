@@ -118,7 +118,7 @@ class RowWriter {
             for (const Factor& factor : term.path->factors)
                 if (is_reread({factor.operand, factor.segment})) operands.insert(factor.operand);
         for (const int o : operands) {
-            const std::string type = std::string("const ") + type_name(problem_.storage[static_cast<std::size_t>(o)]);
+            const std::string type = std::string("const ") + type_name(schedule_.number_of(problem_, static_cast<std::size_t>(o)));
             source_.line(type + "* row_" + std::to_string(o) + "_0" + turn_ + " = at_line<" + type + ">(stage" + turn_ + " + " +
                          std::to_string(schedule_.operands[static_cast<std::size_t>(o)].stage_offset) + ");");
         }

@@ -132,6 +132,25 @@ void choose_runs(const GpuProblem& problem, int o, StreamOperand& result) {
                 result.places[static_cast<std::size_t>(s)] = run.place + offset - run.begin;
 }
 
+/// Which rows without channels the producer's lanes read 32 at a time instead of one by one: those that the copy engine does not take, for
+/// which every row would wait, and the only one of numbers of fewer bits than the arithmetic has, which every warp would convert.
+void choose_carried(const GpuProblem& problem, StreamSchedule& schedule) {
+    constexpr std::int64_t most_numbers = 32, unit = 16;
+    std::vector<std::size_t> without_channels;
+    for (std::size_t o = 0; o < schedule.operands.size(); ++o)
+        if (schedule.operands[o].way == StreamWay::staged && !has_channels(problem.polynomial, static_cast<int>(o)))
+            without_channels.push_back(o);
+    for (const std::size_t o : without_channels) {
+        StreamOperand& operand = schedule.operands[o];
+        if (!problem.target.bulk_copies() || operand.runs.size() != 1 || operand.numbers() > most_numbers) continue;
+        const int bytes = bytes_of(problem.storage[o]);
+        const StreamRun& run = operand.runs.front();
+        const bool copied = run.begin * bytes % unit == 0 && run.count * bytes % unit == 0;
+        const bool narrow = bytes < bytes_of(problem.compute);
+        operand.carried = !copied || (narrow && without_channels.size() == 1);
+    }
+}
+
 bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::string& why_not) {
     const Polynomial& polynomial = problem.polynomial;
     std::set<int> used;
@@ -172,6 +191,7 @@ bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::strin
         if (result.way != StreamWay::unused) choose_runs(problem, o, result);
         schedule.operands.push_back(result);
     }
+    choose_carried(problem, schedule);
     return true;
 }
 
@@ -326,7 +346,8 @@ int working_registers(const GpuProblem& problem, const StreamSchedule& schedule)
 bool fill_stages(const GpuProblem& problem, StreamSchedule& schedule) {
     constexpr int most_stages = 8;
     const int parts = schedule.blocks * schedule.teams;
-    const int turns = (schedule.turn_numbers + 32 * schedule.parked_numbers) * schedule.consumer_warps() * bytes_of(problem.compute);
+    const int turns = (schedule.turn_numbers + 32 * schedule.parked_numbers) * schedule.consumer_warps() * bytes_of(problem.compute) +
+                      schedule.carried_bytes(problem);
     constexpr int reserved_bytes = 1024;  // the hardware's own, of every block
     const int team = (problem.target.shared_bytes + reserved_bytes - schedule.blocks * reserved_bytes) / parts / line * line - turns;
     const int stages = team / schedule.stage_bytes;
@@ -573,7 +594,9 @@ std::string explain(const StreamSchedule& schedule, const GpuProblem& problem) {
                 way = "not used";
                 break;
             case StreamWay::staged:
-                way = problem.target.bulk_copies() ? "bulk copies into shared memory" : "asynchronous copies into shared memory";
+                way = schedule.operands[o].carried   ? "read for 32 rows at once, put into shared memory in the compute type"
+                      : problem.target.bulk_copies() ? "bulk copies into shared memory"
+                                                     : "asynchronous copies into shared memory";
                 break;
             case StreamWay::constant:
                 way = "in registers while the receiver stays";

@@ -39,6 +39,7 @@ struct StreamOperand {
     bool kept = false;     ///< gathered: other blocks will want these rows too, so the second-level cache should keep them
     bool handed = false;   ///< stored, scattered: consumers leave the row in the stage and the producer stores or adds it as a whole
     int over = -1;         ///< handed: the staged input whose place in the stage it takes; -1: a place of its own
+    bool carried = false;  ///< staged, without channels: its producer reads 32 rows at once, and lays them into stages in the compute type
     bool summed = false;   ///< added up in the compute type (KernelArgument::sums) before it is stored: scattered, or by several kernels
 
     std::int64_t numbers() const { return runs.empty() ? 0 : runs.back().place + runs.back().count; }  ///< of a row, that are used
@@ -80,9 +81,18 @@ struct StreamSchedule {
     bool cuts = false;                 ///< a receiver may be divided among blocks, whose sums are added atomically
     bool parts = false;                ///< those sums lie in the workspace instead, and are added in their order
 
-    /// How an operand's numbers lie in a stage and arrive in memory: as they are stored, or in the type of the sums they are added to.
+    /// How an operand's numbers lie in a stage and arrive in memory: as they are stored, or in the compute type where the producer carries
+    /// them there or they are added up.
     GpuNumber number_of(const GpuProblem& problem, std::size_t operand) const {
-        return operands[operand].summed ? problem.compute : problem.storage[operand];
+        return operands[operand].summed || operands[operand].carried ? problem.compute : problem.storage[operand];
+    }
+    /// Bytes from the start of a team's shared memory to the rows that its producer carries.
+    int carried_offset() const { return stages * stage_bytes; }
+    int carried_bytes(const GpuProblem& problem) const {
+        int bytes = 0;
+        for (const StreamOperand& operand : operands)
+            bytes += operand.carried ? 32 * static_cast<int>(operand.numbers()) * bytes_of(problem.compute) : 0;
+        return bytes;
     }
     /// Bytes from the start of a team's shared memory to where warps turn outputs.
     int turn_offset(int number_bytes) const { return team_bytes - turn_numbers * consumer_warps() * number_bytes; }

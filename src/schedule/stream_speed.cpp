@@ -68,7 +68,8 @@ double stream_memory_cycles(const StreamSchedule& schedule, const GpuProblem& pr
     for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
         const StreamWay way = schedule.operands[o].way;
         if (way == StreamWay::unused || way == StreamWay::constant || way == StreamWay::accumulated) continue;
-        bytes += static_cast<double>(schedule.operands[o].numbers()) * bytes_of(schedule.number_of(problem, o));
+        const GpuNumber type = schedule.operands[o].carried ? problem.storage[o] : schedule.number_of(problem, o);
+        bytes += static_cast<double>(schedule.operands[o].numbers()) * bytes_of(type);
     }
     return bytes / bytes_per_cycle;
 }

@@ -58,7 +58,7 @@ class PassRunner {
                                8);
                 own.push_back(message.data());
             }
-            run_stages(host, first_stage_[p], prepared_[p], own, indices, one_.inputs.rows, one_.aligned);
+            run_stages(host, first_stage_[p], prepared_[p], own, indices, one_.inputs.rows, one_.aligned, one_.gap);
         }
     }
 
@@ -133,12 +133,14 @@ std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector
         std::vector<double*> pointers;
         const auto storage_of = [&](std::size_t o) { return cases[i].storage.empty() ? GpuNumber::float64 : cases[i].storage[o]; };
         for (const Operand& operand : polynomial.operands) {
-            const auto count = static_cast<std::size_t>(rows_of(cases[i].inputs.rows, polynomial.space_of(operand)) * operand.size());
-            arrays.emplace_back(count + 8, 0.0);
+            const std::int64_t rows = rows_of(cases[i].inputs.rows, polynomial.space_of(operand)), size = operand.size();
+            const std::int64_t stride = size + (operand.role == Role::input ? cases[i].gap : 0);
+            arrays.emplace_back(static_cast<std::size_t>(rows * stride) + 8, 0.0);
             if (operand.role != Role::input) continue;
             const ReferenceArray& numbers = cases[i].inputs.arrays.at(operand.name);
-            for (std::size_t n = 0; n < numbers.size(); ++n)
-                put_number(arrays.back().data(), storage_of(arrays.size() - 1), static_cast<std::int64_t>(n), numbers[n]);
+            for (std::int64_t n = 0; n < std::ssize(numbers); ++n)
+                put_number(arrays.back().data(), storage_of(arrays.size() - 1), n / size * stride + n % size,
+                           numbers[static_cast<std::size_t>(n)]);
         }
         pointers.reserve(arrays.size());
         for (std::vector<double>& array : arrays) pointers.push_back(array.data());

@@ -38,8 +38,8 @@ DType dtype_of(GpuNumber type) {
 
 class Runner {
  public:
-    Runner(const Prepared& prepared, std::vector<double*> arrays, const Indices& indices, const Rows& rows, bool aligned)
-        : prepared_(prepared), arrays_(std::move(arrays)), indices_(indices), rows_(rows), aligned_(aligned) {}
+    Runner(const Prepared& prepared, std::vector<double*> arrays, const Indices& indices, const Rows& rows, bool aligned, std::int64_t gap)
+        : prepared_(prepared), arrays_(std::move(arrays)), indices_(indices), rows_(rows), aligned_(aligned), gap_(gap) {}
 
     void run(const HostKernels& host, int first) {
         const auto known = rows_.find(polynomial().rows);
@@ -74,6 +74,7 @@ class Runner {
     const Indices& indices_;
     const Rows& rows_;
     bool aligned_;
+    std::int64_t gap_;
     unsigned error_ = 0;
     GpuChunks chunks_;
     std::vector<std::vector<double>> parts_;  // of every operand
@@ -105,7 +106,8 @@ class Runner {
                 return reinterpret_cast<std::uintptr_t>(arrays_[which]);
             case Kind::stride:
             case Kind::sums_stride:
-                return static_cast<std::uint64_t>(polynomial().operands[which].size());
+                return static_cast<std::uint64_t>(polynomial().operands[which].size() +
+                                                  (polynomial().operands[which].role == Role::input ? gap_ : 0));
             case Kind::output_rows:
                 return static_cast<std::uint64_t>(rows_of(rows_, polynomial().space_of(polynomial().operands[which])));
             case Kind::index:
@@ -207,8 +209,8 @@ Prepared prepare(const Polynomial& polynomial, const std::string& schedule, bool
 std::int64_t rows_of(const Rows& rows, const std::string& space) { return space.empty() ? 1 : rows.at(space); }
 
 void run_stages(const HostKernels& host, int first, const Prepared& prepared, const std::vector<double*>& arrays, const Indices& indices,
-                const Rows& rows, bool aligned) {
-    Runner(prepared, arrays, indices, rows, aligned).run(host, first);
+                const Rows& rows, bool aligned, std::int64_t gap) {
+    Runner(prepared, arrays, indices, rows, aligned, gap).run(host, first);
 }
 
 }  // namespace clebsch::testing

@@ -48,8 +48,9 @@ using Indices = std::map<std::string, std::vector<std::int64_t>>;
 using Rows = std::map<std::string, std::int64_t>;
 std::int64_t rows_of(const Rows& rows, const std::string& space);
 
-/// Runs the kernels of a polynomial on arrays, one per operand; `first`: the number of the first stage's kernel.
+/// Runs the kernels of a polynomial on arrays, one per operand; `first`: the number of the first stage's kernel; `gap`: numbers between two
+/// rows of an input.
 void run_stages(const HostKernels& host, int first, const Prepared& prepared, const std::vector<double*>& arrays, const Indices& indices,
-                const Rows& rows, bool aligned = false);
+                const Rows& rows, bool aligned = false, std::int64_t gap = 0);
 
 }  // namespace clebsch::testing

@@ -10,6 +10,7 @@
 #include "describe/operations/linear.hpp"
 #include "describe/operations/norm.hpp"
 #include "describe/operations/tensor_product.hpp"
+#include "describe/ordered.hpp"
 #include "describe/rewrites.hpp"
 #include "describe/text.hpp"
 #include "emit/emitted.hpp"
@@ -219,6 +220,44 @@ TEST_CASE("stream kernels leave sums of 16-bit outputs in the compute type, be i
         cases.push_back(std::move(one));
     }
     compare(cases, bfloat16_rounding);
+}
+
+TEST_CASE("rows without channels of any size, type and stride are carried by the producer") {
+    if (!has_host_compiler()) return;
+    std::vector<EmittedCase> cases;
+    const auto add = [&](const Polynomial& polynomial, GpuNumber type, std::int64_t gap) {
+        random::Engine engine(31 + cases.size());
+        const std::size_t operands = polynomial.operands.size();
+        random::Limits limits;
+        limits.rows = 90;
+        limits.work = 6e5;
+        EmittedCase one{polynomial, random::inputs(engine, polynomial, limits), "stream", gap == 0};
+        one.gap = gap;
+        for (const Operand& operand : polynomial.operands) one.storage.push_back(operand.role == Role::input ? type : GpuNumber::float64);
+        const DType dtype = type == GpuNumber::bfloat16 ? DType::bfloat16 : type == GpuNumber::float32 ? DType::float32 : DType::float64;
+        std::vector<DType> dtypes(operands, DType::float64);
+        for (std::size_t o = 0; o < operands; ++o)
+            if (polynomial.operands[o].role == Role::input) dtypes[o] = dtype;
+        one.inputs = rounded_inputs(polynomial, std::move(one.inputs), dtypes);
+        GpuProblem problem{.polynomial = polynomial, .storage = one.storage, .compute = GpuNumber::float64, .target = gpu_target("sm_90")};
+        std::string why_not;
+        const auto schedule = schedule_stream(problem, why_not);
+        REQUIRE_MESSAGE(schedule, why_not);
+        CHECK(std::ranges::any_of(schedule->operands, &StreamOperand::carried));
+        cases.push_back(std::move(one));
+    };
+    const Irreps in("64x0e+64x1o"), edge("0e+1o+2e");
+    const Polynomial product = convolution(in, edge, Irreps("0e+1o"));
+    for (const std::int64_t gap : {0, 3}) {
+        add(product, GpuNumber::bfloat16, gap);
+        add(random::gradients(product, 1), GpuNumber::bfloat16, gap);
+        add(product, GpuNumber::float32, gap);
+        add(product, GpuNumber::float64, gap);  // 9 numbers of 8 bytes
+    }
+    ConvolutionOptions unsorted;
+    unsorted.receivers_sorted = false;
+    add(in_order_of(convolution(in, edge, Irreps("0e+1o"), unsorted), "receiver"), GpuNumber::bfloat16, 0);
+    compare(cases);
 }
 
 TEST_CASE("numbers of the receiver that registers do not hold lie in shared memory, lanes beyond the channels among them") {
