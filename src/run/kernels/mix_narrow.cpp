@@ -185,9 +185,9 @@ void narrow_rows(const NarrowPart<T>* parts, int count, const RowSource<T>& to, 
     const NarrowPart<T>* const end = parts + count;
     for (int r = 0; r < rows; r += together) {
         const int now = rows - r < together ? rows - r : together;
-        pace.turn(now);
         Vector<T> sums[lanes] = {};
         for (int j = 0; j < now; ++j) {
+            pace.turn();
             Vector<T> sum[Targets] = {};
             for (const NarrowPart<T>* part = parts; part != end; ++part) {
                 if (part->vectors == 1) add_part<T, Targets, 1>(*part, r + j, sum);
