@@ -91,7 +91,7 @@ class GeneralEmitter {
         }
         for (int i = 0; i < static_cast<int>(polynomial().indices.size()); ++i)
             for (const Kind kind : {Kind::index, Kind::index_rows, Kind::index_wide}) list.push_back({kind, i});
-        for (const Kind kind : {Kind::rows, Kind::chunk, Kind::error}) list.push_back({kind, -1});
+        for (const Kind kind : {Kind::rows, Kind::chunk, Kind::reach, Kind::error}) list.push_back({kind, -1});
         constexpr std::size_t most = 4096 / 8;
         if (list.size() > most)
             throw Error(ErrorKind::unsupported, "a polynomial with " + std::to_string(polynomial().operands.size()) +
@@ -168,9 +168,7 @@ class GeneralEmitter {
         const std::int64_t columns = columns_of(job);
         source_.line("const i64 part = unit / " + number(columns) + ";");
         source_.line("const i64 channel = unit % " + number(columns) + (job.reduced ? ";" : " * " + number(job.lanes) + " + lane;"));
-        const std::string chunk = sum == RowSum::own                        ? "1"
-                                  : sum == RowSum::run && !problem_.ordered ? number(GeneralSchedule::run_rows)
-                                                                            : "a.chunk";
+        const std::string chunk = sum == RowSum::own ? "1" : sum == RowSum::run && !problem_.ordered ? "a.reach" : "a.chunk";
         source_.line("const i64 begin = part * " + chunk + ";");
         source_.line("if (begin >= a.rows || channel >= " + number(job.channels) + ") return;");
         source_.line("const i64 end = begin + " + chunk + " < a.rows ? begin + " + chunk + " : a.rows;");

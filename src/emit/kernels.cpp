@@ -135,7 +135,8 @@ GpuChunks gpu_chunks(const GpuKernels& kernels, std::int64_t rows, std::int64_t 
     if (kernels.rows) {
         chunks.rows = chunks.reach = std::max<std::int64_t>(1, rows);
     } else if (kernels.streams.empty()) {
-        chunks.rows = chunks.reach = general_chunk(rows, kernels.general->ordered);
+        chunks.rows = general_chunk(rows, kernels.general->ordered);
+        chunks.reach = general_run(rows);
     } else {
         const StreamChunks stream = stream_chunks(kernels.streams.front().schedule, rows, stationary_rows, multiprocessors);
         chunks = {.rows = stream.rows, .reach = stream.reach, .divided = stream.divided};

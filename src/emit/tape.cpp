@@ -197,6 +197,22 @@ KernelText emit_conversion(const Program& program, int from, int to, GpuNumber f
     return kernel;
 }
 
+KernelText emit_copy() {
+    KernelText kernel{.name = "clebsch_copy", .text = {}, .arguments = {}};
+    SourceText source;
+    source.line("struct Arguments {");
+    source.line("const uint4* from;");
+    source.line("uint4* to;");
+    source.line("i64 count;");
+    source.line("};");
+    begin_kernel(source, kernel.name, std::to_string(tape_threads));
+    source.line("const i64 own = static_cast<i64>(blockIdx.x) * " + std::to_string(tape_threads) + " + threadIdx.x;");
+    source.line("if (own < a.count) a.to[own] = __ldcv(a.from + own);");
+    source.line("}");
+    kernel.text = source.text();
+    return kernel;
+}
+
 LaunchShape tape_shape(std::int64_t places) {
     LaunchShape shape{.grid = {(places + tape_threads - 1) / tape_threads, 1}, .threads = tape_threads};
     if (shape.grid[0] > 0x7fffffff)

@@ -19,6 +19,9 @@ KernelText emit_tape_link(const Program& program, const LanesCode& code, std::in
 /// Numbers of a value copied into another type of storage: as a tape of one place.
 KernelText emit_conversion(const Program& program, int from, int to, GpuNumber from_storage, GpuNumber to_storage);
 
+/// Lines of 16 bytes from one place to another, one of which may be the host's: a thread for each. Arguments: from, to, how many.
+KernelText emit_copy();
+
 constexpr int tape_threads = 128;
 /// `places`: rows x width.
 LaunchShape tape_shape(std::int64_t places);

@@ -9,6 +9,7 @@
 #include "model/force_field.hpp"
 #include "model/potential.hpp"
 #include "run/call.hpp"
+#include "run/gpu/kernels.hpp"
 #include "run/gpu/program_plan.hpp"
 
 namespace clebsch {
@@ -46,6 +47,8 @@ struct GpuModelProgram {
     gpu::ProgramOptions options;
 };
 std::vector<GpuModelProgram> gpu_programs(const Model& model, const PotentialOptions& options);
+/// The kernel that copies inputs and results of small systems.
+gpu::KernelSource gpu_copy_kernel();
 
 /// Rows of a space of the model's weights: shared (""), element or piece.
 std::int64_t rows_of_weights(const Model& model, const std::string& space);

@@ -1,10 +1,12 @@
 // Energies and forces on a GPU. Neighbours are searched on the host; a call copies one block of edges and indices to the device and one of
 // results back. From the second call of a size on all of it is one recorded graph, so that the host does next to nothing.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
 #include "base/error.hpp"
+#include "emit/tape.hpp"
 #include "model/evaluation.hpp"
 #include "run/gpu/program_plan.hpp"
 #include "run/threads.hpp"
@@ -47,6 +49,39 @@ class HostMemory {
     const gpu::Device& device_;
     std::byte* data_ = nullptr;
     std::int64_t size_ = 0;
+};
+
+/// Copies between the host's memory and the device's, in the order of a stream. Of few bytes by a kernel, which takes less than to set the
+/// copy engines going.
+class HostCopies {
+ public:
+    explicit HostCopies(const gpu::Device& device) : device_(device) {
+        try {
+            kernel_ = gpu::load_kernels(device, {gpu_copy_kernel()}).front();
+        } catch (const gpu::KernelMissing&) { return; }  // kernels prebuilt by an earlier version
+    }
+
+    void to_device(void* to, const void* from, std::int64_t bytes, gpu::Stream stream) const {
+        if (!by_kernel(to, from, bytes, stream)) device_.to_device(to, from, static_cast<std::size_t>(bytes), stream);
+    }
+    void from_device(void* to, const void* from, std::int64_t bytes, gpu::Stream stream) const {
+        if (!by_kernel(to, from, bytes, stream)) device_.from_device(to, from, static_cast<std::size_t>(bytes), stream);
+    }
+
+ private:
+    /// Blocks of memory begin and end at multiples of `alignment`.
+    bool by_kernel(void* to, const void* from, std::int64_t bytes, gpu::Stream stream) const {
+        constexpr std::int64_t most_bytes = std::int64_t{1} << 17, line = 16;
+        if (!kernel_ || bytes > most_bytes) return false;
+        const auto word = [](const void* pointer) { return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer)); };
+        const std::uint64_t words[] = {word(from), word(to), static_cast<std::uint64_t>(bytes / line)};
+        const LaunchShape shape = tape_shape(bytes / line);
+        kernel_->launch(shape.grid, shape.threads, 0, stream, words);
+        return true;
+    }
+
+    const gpu::Device& device_;
+    std::shared_ptr<const gpu::Module> kernel_;
 };
 
 /// Numbers of atoms, of edges that there is room for, of structures.
@@ -110,6 +145,7 @@ class GpuEvaluation final : public Evaluation {
           sums_arrays_(sums_.program(), sums_.spaces(), sums_.dtypes()),
           host_inputs_(device_),
           host_outputs_(device_),
+          copies_(device_),
           stream_(device_.make_stream()) {
         for (CallArrays* arrays : {&gradient_arrays_, &sums_arrays_}) {
             arrays->rows("element", elements_);
@@ -184,9 +220,10 @@ class GpuEvaluation final : public Evaluation {
             arrays->rows("node", size.atoms);
             arrays->rows("graph", size.structures);
         }
-        const std::size_t bytes = std::max(gradient_.workspace_bytes(gradient_arrays_.rows()), sums_.workspace_bytes(sums_arrays_.rows()));
-        workspace_bytes_ = bytes;
-        return BlockLayout(size, static_cast<std::int64_t>(size_of(dtype_)), static_cast<std::int64_t>(bytes));
+        // Each its own, so that sums need not wait for all gradients.
+        gradient_bytes_ = static_cast<std::size_t>(up(static_cast<std::int64_t>(gradient_.workspace_bytes(gradient_arrays_.rows()))));
+        workspace_bytes_ = gradient_bytes_ + sums_.workspace_bytes(sums_arrays_.rows());
+        return BlockLayout(size, static_cast<std::int64_t>(size_of(dtype_)), static_cast<std::int64_t>(workspace_bytes_));
     }
 
     /// Memory and addresses for calls of another size.
@@ -254,13 +291,17 @@ class GpuEvaluation final : public Evaluation {
 
     void launch(const BlockLayout& layout, bool recorded) const {
         auto* const at = static_cast<std::byte*>(memory_->data());
-        device_.to_device(at, host_inputs_.data(), static_cast<std::size_t>(layout.inputs), stream_);
-        const Workspace workspace{at + layout.workspace, workspace_bytes_};
-        for (const auto& [plan, arrays] : {std::pair(&gradient_, &gradient_arrays_), std::pair(&sums_, &sums_arrays_)}) {
-            if (recorded) plan->record(arrays->call(), workspace, stream_);
-            else plan->launch(arrays->call(), workspace, stream_);
+        copies_.to_device(at, host_inputs_.data(), layout.inputs, stream_);
+        std::byte* const workspace = at + layout.workspace;
+        const std::array<gpu::ProgramPlan::Recorded, 2> launches = {
+            {{&gradient_, gradient_arrays_.call(), {workspace, gradient_bytes_}},
+             {&sums_, sums_arrays_.call(), {workspace + gradient_bytes_, workspace_bytes_ - gradient_bytes_}}}};
+        if (recorded) {
+            gpu::ProgramPlan::record(launches, stream_);
+        } else {
+            for (const auto& [plan, call, own] : launches) plan->launch(call, own, stream_);
         }
-        device_.from_device(host_outputs_.data(), at + layout.first_output, static_cast<std::size_t>(layout.outputs), stream_);
+        copies_.from_device(host_outputs_.data(), at + layout.first_output, layout.outputs, stream_);
     }
 
     DType dtype_;
@@ -271,11 +312,12 @@ class GpuEvaluation final : public Evaluation {
     CallArrays gradient_arrays_, sums_arrays_;
     std::vector<gpu::Memory> weights_;
     HostMemory host_inputs_, host_outputs_;
+    HostCopies copies_;
     std::optional<gpu::Memory> memory_;
     std::unique_ptr<gpu::CapturedWork> recorded_;
     gpu::Stream stream_;
     Size size_;
-    std::size_t workspace_bytes_ = 0;
+    std::size_t gradient_bytes_ = 0, workspace_bytes_ = 0;
 };
 
 }  // namespace
@@ -285,6 +327,8 @@ std::vector<GpuModelProgram> gpu_programs(const Model& model, const PotentialOpt
     return {on_gpu(gradient, gradient_dtypes(gradient, options.dtype), options.dtype, options),
             on_gpu(sums, totals_dtypes(sums, options.dtype), DType::float64, options)};
 }
+
+gpu::KernelSource gpu_copy_kernel() { return gpu::source_of(emit_copy()); }
 
 std::unique_ptr<Evaluation> evaluation_on_gpu(const Model& model, const PotentialOptions& options) {
     return std::make_unique<GpuEvaluation>(model, options, gpu_programs(model, options));

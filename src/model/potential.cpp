@@ -143,6 +143,7 @@ void prebuild(gpu::PrebuiltFolder& folder, const std::filesystem::path& path, co
     std::optional<TableReport> tables;
     for (const GpuModelProgram& program : gpu_programs(as_it_runs(read_model(path), options, tables), options))
         folder.add(program.program, program.options);
+    folder.add({gpu_copy_kernel()});
 }
 
 Potential::~Potential() = default;

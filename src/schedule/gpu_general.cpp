@@ -23,7 +23,7 @@ bool is_empty(const Path& path) {
 
 std::int64_t chunk_of(RowSum sum, std::int64_t rows, bool ordered) {
     if (sum == RowSum::own) return 1;
-    return sum == RowSum::run && !ordered ? GeneralSchedule::run_rows : general_chunk(rows, ordered);
+    return sum == RowSum::run && !ordered ? general_run(rows) : general_chunk(rows, ordered);
 }
 
 }  // namespace
@@ -90,6 +90,11 @@ std::int64_t general_chunk(std::int64_t rows, bool ordered) {
     constexpr std::int64_t owners = 1024;
     const std::int64_t least = ordered ? GeneralSchedule::run_rows : 1;  // every chunk leaves parts to be added
     return std::max(least, up(rows, owners));
+}
+
+std::int64_t general_run(std::int64_t rows) {
+    constexpr std::int64_t owners = 256;  // few rows: their time is that of one owner
+    return std::clamp<std::int64_t>(up(rows, owners), 1, GeneralSchedule::run_rows);
 }
 
 LaunchShape general_shape(const GeneralSchedule& schedule, std::int64_t rows) {

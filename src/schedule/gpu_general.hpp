@@ -29,7 +29,7 @@ enum class RowSum : std::uint8_t {
 
 struct GeneralSchedule {
     static constexpr int threads = 128;
-    static constexpr int run_rows = 16;     ///< consecutive rows one owner walks for `run` outputs
+    static constexpr int run_rows = 16;     ///< most consecutive rows one owner walks for `run` outputs (general_run)
     static constexpr int most_terms = 192;  ///< written out in a job; longer paths loop over a table
     std::vector<GeneralJob> jobs;
     std::vector<RowSum> sums;  ///< of every operand (own for inputs)
@@ -41,6 +41,8 @@ GeneralSchedule schedule_general(const GpuProblem& problem);
 /// Rows that an owner of a `single` output walks, so that the machine is filled and few atomic additions remain; of a `run` output, too,
 /// where sums have a fixed order.
 std::int64_t general_chunk(std::int64_t rows, bool ordered);
+/// Rows that an owner of a `run` output walks where sums have any order.
+std::int64_t general_run(std::int64_t rows);
 /// Throws Error(unsupported) when the grid would be too large.
 LaunchShape general_shape(const GeneralSchedule& schedule, std::int64_t rows);
 

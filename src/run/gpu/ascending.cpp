@@ -37,7 +37,9 @@ AscendingCheck::AscendingCheck(const Device& device, std::vector<Output> outputs
 KernelSource AscendingCheck::source() { return source_of(emit_ascending()); }
 
 void AscendingCheck::launch(const Call& call, Stream stream) const {
-    constexpr std::int64_t most_blocks = 264;  // few large ones: each that meets a row below an earlier one writes all outputs
+    // Few, so that those that wait take little from a kernel still running; of 1,024 threads: each that meets a row below an earlier one
+    // writes all outputs.
+    constexpr std::int64_t most_blocks = 33;
     std::uint64_t words[first_output + 4 * ascending_outputs] = {};
     for (const auto& [i, space] : sorted_) {
         const IndexBuffer& index = call.indices[i];

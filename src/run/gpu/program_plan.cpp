@@ -159,14 +159,15 @@ bool conflict(const std::vector<Access>& one, const std::vector<Access>& other) 
 
 }  // namespace
 
-void ProgramPlan::record(const Call& call, Workspace workspace, Stream stream) const {
-    const Data& data = *data_;
-    const std::vector<RecordedNode> before = data.device->latest_recorded(stream);
+void ProgramPlan::record(std::span<const Recorded> launches, Stream stream) {
+    if (launches.empty()) return;
+    const Device& device = launches.front().plan->device();
+    const std::vector<RecordedNode> before = device.latest_recorded(stream);
     std::vector<std::vector<Access>> accesses;
     std::vector<std::vector<RecordedNode>> ends;
     std::vector<std::vector<bool>> behind;  // of every step: the steps it comes after
     std::vector<bool> last;                 // of every step: nothing waits for it yet
-    launch(call, workspace, stream, [&](const ProgramStep& step, const ProgramLaunch& on) {
+    const auto record_step = [&](const Data& data, const ProgramStep& step, const ProgramLaunch& on) {
         std::vector<Access>& own = accesses.emplace_back();
         for (const bool writes : {false, true})
             for (const int value : writes ? step.writes() : step.reads())
@@ -187,17 +188,20 @@ void ProgramPlan::record(const Call& call, Workspace workspace, Stream stream) c
         }
         std::ranges::sort(nodes);
         nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-        data.device->record_after(nodes.empty() ? before : nodes, stream);
+        device.record_after(nodes.empty() ? before : nodes, stream);
         step.launch(on);
-        ends.push_back(data.device->latest_recorded(stream));
+        ends.push_back(device.latest_recorded(stream));
         last.push_back(true);
-    });
+    };
+    for (const auto& [plan, call, workspace] : launches)
+        plan->launch(call, workspace, stream,
+                     [&, data = plan->data_.get()](const ProgramStep& step, const ProgramLaunch& on) { record_step(*data, step, on); });
     std::vector<RecordedNode> nodes;
     for (std::size_t s = 0; s < last.size(); ++s)
         if (last[s]) nodes.insert(nodes.end(), ends[s].begin(), ends[s].end());
     std::ranges::sort(nodes);
     nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-    data.device->record_after(nodes.empty() ? before : nodes, stream);
+    device.record_after(nodes.empty() ? before : nodes, stream);
 }
 
 std::vector<ProgramPlan::StepTime> ProgramPlan::time_steps(const Call& call, Workspace workspace, Stream stream) const {

@@ -51,9 +51,14 @@ class ProgramPlan {
     /// index_error() tells afterwards.
     void launch(const Call& call, Workspace workspace, Stream stream) const;
 
-    /// The same on a stream that records (CapturedWork): steps are recorded in the order their arrays demand, those that do not wait for
-    /// one another side by side.
-    void record(const Call& call, Workspace workspace, Stream stream) const;
+    /// Several launches on a stream that records (CapturedWork), as if one came after the other: steps, those of different launches too,
+    /// are recorded in the order their arrays demand, those that do not wait for one another side by side.
+    struct Recorded {
+        const ProgramPlan* plan;
+        Call call;
+        Workspace workspace;
+    };
+    static void record(std::span<const Recorded> launches, Stream stream);
 
     /// A launch that waits after every step, and what each took. For measurements.
     struct StepTime {
