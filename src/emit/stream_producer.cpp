@@ -187,18 +187,35 @@ class ProducerEmitter : StreamFrame {
         for (int o = 0; o < operands(); ++o)
             if (plan(o).way == StreamWay::scattered)
                 source_.line("control->info.at_" + number(o) + " = at_" + number(chain_leader(o)) + ";");
-        std::vector<std::string> expected;
-        expected.reserve(staged.size());
-        for (const int o : staged) expected.push_back("(" + whole(o) + " ? " + bytes(o, plan(o).numbers()) + " : 0)");
-        source_.line("barrier_expect(&control->full, " + (expected.empty() ? std::string("0") : joined(expected, " + ")) + ");");
-        for (const int o : staged)
-            if (divides_by_16(o)) {
-                source_.line("if (" + whole(o) + ") {");
-                for (const StreamRun& run : plan(o).runs)
-                    source_.line("copy_bulk<" + std::string(plan(o).kept ? "true" : "false") + ">(" + place("stage", o, run) + ", " +
-                                 at("from_" + number(o), run) + ", " + bytes(o, run.count) + ", &control->full);");
-                source_.line("}");
+        // `known`: that the copy engine takes all rows, which is so for a whole launch or never.
+        const auto write_copies = [&](bool known) {
+            std::vector<std::string> expected;
+            expected.reserve(staged.size());
+            std::int64_t all = 0;
+            for (const int o : staged) {
+                expected.push_back("(" + whole(o) + " ? " + bytes(o, plan(o).numbers()) + " : 0)");
+                all += plan(o).numbers() * bytes_of(schedule_.number_of(problem_, static_cast<std::size_t>(o)));
             }
+            const std::string sum = expected.empty() ? std::string("0") : joined(expected, " + ");
+            source_.line("barrier_expect(&control->full, " + (known ? number(all) : sum) + ");");
+            for (const int o : staged)
+                if (divides_by_16(o)) {
+                    if (!known) source_.line("if (" + whole(o) + ") {");
+                    for (const StreamRun& run : plan(o).runs)
+                        source_.line("copy_bulk<" + std::string(plan(o).kept ? "true" : "false") + ">(" + place("stage", o, run) + ", " +
+                                     at("from_" + number(o), run) + ", " + bytes(o, run.count) + ", &control->full);");
+                    if (!known) source_.line("}");
+                }
+        };
+        if (!carried.empty()) {
+            source_.line("if (alone) {");
+            write_copies(true);
+            source_.line("} else {");
+            write_copies(false);
+            source_.line("}");
+        } else {
+            write_copies(false);
+        }
         if (!problem_.lanes_arrive && carried.empty()) source_.line("if (alone) barrier_arrive(&control->full);");
         source_.line("}");
         source_.line("__syncwarp();  // a lane ahead by all stages would take a stage for free");

@@ -151,6 +151,19 @@ void choose_carried(const GpuProblem& problem, StreamSchedule& schedule) {
     }
 }
 
+/// Whether rows with channels are of 16-bit numbers, all of them, and nothing but sums leaves, where the copy engine brings them.
+bool is_narrow(const GpuProblem& problem, const StreamSchedule& schedule) {
+    bool any = false;
+    for (std::size_t o = 0; o < schedule.operands.size(); ++o) {
+        const StreamWay way = schedule.operands[o].way;
+        if (way == StreamWay::reduced || way == StreamWay::stored || way == StreamWay::scattered) return false;
+        if (way != StreamWay::staged || !has_channels(problem.polynomial, static_cast<int>(o))) continue;
+        if (bytes_of(problem.storage[o]) != 2) return false;
+        any = true;
+    }
+    return any && problem.target.bulk_copies();
+}
+
 bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::string& why_not) {
     const Polynomial& polynomial = problem.polynomial;
     std::set<int> used;
@@ -192,6 +205,7 @@ bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::strin
         schedule.operands.push_back(result);
     }
     choose_carried(problem, schedule);
+    schedule.narrow = is_narrow(problem, schedule);
     return true;
 }
 

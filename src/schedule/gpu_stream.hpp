@@ -76,6 +76,7 @@ struct StreamSchedule {
     int live_numbers = 0;              ///< registers' worth of numbers that live through the loop in the fullest warp
     std::vector<double> instructions;  ///< of every warp, predicted for a row
     bool wide = false;                 ///< arithmetic in float64
+    bool narrow = false;               ///< rows with channels are of 16-bit numbers, and nothing but sums leaves
     bool reloads = false;              ///< numbers without channels are read again for every segment on the first axis
     bool pinned = false;               ///< warp w of every team runs on scheduler w % 4
     bool cuts = false;                 ///< a receiver may be divided among blocks, whose sums are added atomically

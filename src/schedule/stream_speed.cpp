@@ -16,6 +16,16 @@ std::vector<std::size_t> codes(const StreamSchedule& schedule, const std::vector
     return first;
 }
 
+/// Blocks of channels on which every warp has the same paths.
+double blocks_of_a_warp(const StreamSchedule& schedule) {
+    auto blocks = static_cast<std::size_t>(schedule.channels);
+    for (const std::vector<StreamShare>& shares : schedule.warps) {
+        const bool same = std::ranges::all_of(shares, [&](const StreamShare& share) { return share.paths == shares.front().paths; });
+        blocks = std::min(blocks, same ? shares.size() : 1);
+    }
+    return static_cast<double>(blocks);
+}
+
 }  // namespace
 
 /// Rows per cycle of a multiprocessor, predicted from what was measured on an H200 (docs/reports/gpu-h200.md):
@@ -24,10 +34,14 @@ std::vector<std::size_t> codes(const StreamSchedule& schedule, const std::vector
 /// - code beyond 32 kilobytes comes from the second-level cache at 0.46 instructions a cycle, once for all warps that run it: the more
 ///   teams share it the better;
 /// - in float64 an instruction takes a scheduler 1.75 times as long, and a quarter more code;
+/// - a warp with the same paths on several blocks of channels need not wait for one while it computes another; this decides where rows are
+///   of 16-bit numbers and nothing but sums leaves, elsewhere memory does and it was not measured;
 /// - a row is some 1,800 cycles on its way from memory.
 /// Limits that lie close together are not reached.
 double stream_speed(const StreamSchedule& schedule) {
-    constexpr double cycles_of_a_warp = 2.2, latency = 1800, producer = 110, kept_code = 2000, fetched = 0.46;
+    constexpr double latency = 1800, producer = 110, kept_code = 2000, fetched = 0.46, of_one_block = 2.2, another = 0.25;
+    const double blocks = schedule.narrow ? blocks_of_a_warp(schedule) : 1;
+    const double cycles_of_a_warp = of_one_block / (1 + another * (blocks - 1));
     const double slower = schedule.wide ? 1.75 : 1, longer = schedule.wide ? 1.25 : 1;
     constexpr double further_code = 1.0 / 12, on_same = 0.25;
     constexpr std::size_t schedulers = 4;

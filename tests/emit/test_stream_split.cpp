@@ -1,7 +1,9 @@
 // Stream kernels that share the work of a polynomial. That they give its numbers is in test_host_kernels.cpp ("stream-split").
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -104,6 +106,34 @@ TEST_CASE("a kernel stays whole where it is asked to; channel-free gradients of 
         for (std::size_t o = 0; o < problem.storage.size(); ++o)
             CHECK(kernel.schedule.operands[o].summed == problem.polynomial.operands[o].name.starts_with("x_gradient") +
                                                             problem.polynomial.operands[o].name.starts_with("y_gradient"));
+}
+
+TEST_CASE("a warp takes all channels of 16-bit rows of which nothing but sums leaves; what every row has without channels is carried") {
+    const auto chosen = [](const char* label, int order, GpuNumber type, const char* target = "sm_90") {
+        GpuProblem problem = problem_of(label, order, type);
+        problem.compute = GpuNumber::float32;
+        problem.target = gpu_target(target);
+        std::string why_not;
+        const std::optional<StreamSchedule> schedule = schedule_stream(problem, why_not);
+        REQUIRE_MESSAGE(schedule, why_not);
+        return *schedule;
+    };
+    const auto carried = [](const StreamSchedule& schedule) {
+        return std::ranges::count(schedule.operands, true, &StreamOperand::carried);
+    };
+    for (const GpuNumber type : {GpuNumber::bfloat16, GpuNumber::float16}) {
+        const StreamSchedule forward = chosen("natural-l2-128", 0, type);
+        REQUIRE(forward.warps.size() == 1);
+        CHECK(forward.warps[0].size() == 4);
+        CHECK(carried(forward) == 1);
+        CHECK(chosen("natural-l2-128", 1, type).warps.size() == 4);
+        CHECK(carried(chosen("natural-l3-128", 0, type)) == 1);  // 32 bytes, which each warp would convert
+        CHECK(carried(chosen("natural-l3-128", 2, type)) == 0);  // and with another such operand
+        CHECK(carried(chosen("natural-l2-128", 0, type, "sm_80")) == 0);
+    }
+    CHECK(chosen("natural-l2-128", 0, GpuNumber::float32).warps.size() == 4);
+    CHECK(carried(chosen("natural-l2-128", 2, GpuNumber::float32)) == 2);  // 36 bytes each
+    CHECK(carried(chosen("natural-l3-128", 1, GpuNumber::float32)) == 0);  // 64
 }
 
 TEST_CASE("what no kernel may take alone is not split: paths of different indices, sums over channels beside numbers with channels") {
