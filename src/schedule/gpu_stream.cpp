@@ -79,6 +79,15 @@ bool has_channels(const Polynomial& polynomial, int operand) {
     return false;
 }
 
+/// The segments of an operand that paths use, each with channels (true) or without.
+std::set<std::pair<int, bool>> uses_of(const Polynomial& polynomial, int operand) {
+    std::set<std::pair<int, bool>> uses;
+    for (const Path& path : polynomial.paths)
+        for (const Factor& factor : path.factors)
+            if (factor.operand == operand) uses.emplace(factor.segment, !factor.channels.empty());
+    return uses;
+}
+
 /// The sorted chain of indices whose row stays: the one that most numbers go through; for sums in a fixed order theirs.
 std::vector<std::string> stationary_chain(const GpuProblem& problem) {
     const Polynomial& polynomial = problem.polynomial;
@@ -175,6 +184,10 @@ bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::strin
         StreamOperand result;
         const bool channels = has_channels(polynomial, o);
         const bool stationary = operand.rows.kind == Addressing::Kind::indexed && operand.rows.via == schedule.stationary;
+        const std::set<std::pair<int, bool>> segments = uses_of(polynomial, o);
+        for (const auto& [segment, with_channels] : segments)  // which one channel can be, a lane's own number and every lane's
+            if (with_channels && segments.contains({segment, false}))
+                return why_not = "paths take a segment of '" + operand.name + "' with channels and without", false;
         if (operand.role == Role::input) {
             if (!used.contains(o)) result.way = StreamWay::unused;
             else if (stationary || operand.rows.kind == Addressing::Kind::shared) result.way = StreamWay::constant;
@@ -182,9 +195,6 @@ bool choose_ways(const GpuProblem& problem, StreamSchedule& schedule, std::strin
             // Rows in another order (schedule/gpu_order) are read once, too.
             result.kept = operand.rows.kind == Addressing::Kind::indexed && polynomial.space_of(operand) != polynomial.rows;
         } else {
-            std::set<std::pair<int, bool>> segments;
-            for (const Path& path : polynomial.paths)
-                if (path.output().operand == o) segments.emplace(path.output().segment, !path.output().channels.empty());
             if (operand.rows.kind == Addressing::Kind::shared) return why_not = "output '" + operand.name + "' has one row for all", false;
             if (segments.empty()) result.way = StreamWay::unused;
             else if (operand.rows.kind == Addressing::Kind::each || problem.is_message(static_cast<std::size_t>(o)))

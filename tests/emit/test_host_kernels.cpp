@@ -282,6 +282,27 @@ TEST_CASE("numbers of the receiver that registers do not hold lie in shared memo
     compare(cases);
 }
 
+TEST_CASE("a segment of one channel that one path takes by channel and another as one number for all") {
+    if (!has_host_compiler()) return;
+    const Polynomial polynomial = parse_polynomial(R"(clebsch polynomial 0
+basis e3nn-0.5
+rows edge
+index receiver: edge -> node
+input x: 1x(1) mul_ir @ each
+input y: 1x(1) mul_ir @ each
+input z: 1x1 mul_ir @ shared
+output out: 1x1+13x1o mul_ir @ receiver
+path u=1: out.0[u|k] += cg(0,1,1)[i,j,k] * x.0[u|i] * z.0[u|j]
+path k=13: out.1[k|i] += cg(1o,0o,1e)[i,j,k] * y.0[|j] * z.0[|k]
+)");
+    random::Engine engine(20'277'136);
+    random::Limits limits;
+    limits.rows = 60;
+    std::vector<EmittedCase> cases;
+    for (const bool ordered : {false, true}) cases.push_back({polynomial, random::inputs(engine, polynomial, limits), "", false, ordered});
+    compare(cases);
+}
+
 TEST_CASE("stream kernels take outputs with segments that no path writes, which are zero") {
     if (!has_host_compiler()) return;
     std::vector<EmittedCase> cases;

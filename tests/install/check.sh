@@ -67,6 +67,7 @@ needed=$(objdump -p "$library" | awk '/NEEDED/ {print $2}' | grep -Ev '^(libc|li
 strip -o "$work/stripped" "$library"
 image=$(cat "$build/src/table_kernel/table.fatbin" 2>/dev/null | wc -c) # of a build with nvcc
 bytes=$(($(wc -c <"$work/stripped") - image))
-case $("$cxx" -dumpfullversion 2>/dev/null) in 12.*) limit=5000000 ;; *) limit=5500000 ;; esac # what is shipped is GCC 12's; Clang's is a twentieth larger
+# What is shipped is GCC 12's; Clang 14's is a twentieth larger, GCC 13's an eighth.
+case $("$cxx" -dumpfullversion 2>/dev/null) in 12.*) limit=5000000 ;; *) limit=6000000 ;; esac
 [ "$bytes" -lt $limit ] || fail "expected less than $limit bytes stripped, without the GPU kernel compiled here, got $bytes"
 echo "install: stripped library of $bytes bytes"
