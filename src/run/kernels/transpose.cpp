@@ -112,6 +112,28 @@ CLEBSCH_INLINE void fives_together(const float* from, float* to, std::int64_t st
         for (int k = 0; k < 5; ++k) store_half<float>(to + (5 * h + k) * n, half(v[k], h));
 }
 
+/// Likewise: numbers of channels a to d of a half lie in pairs of components, those of a and b before those of c and d.
+CLEBSCH_INLINE void sevens_together(const float* from, float* to, std::int64_t stride) {
+    constexpr int n = block<float>;
+    BlockVector<float> v[7];
+#pragma GCC unroll 7
+    for (int k = 0; k < 7; ++k) __builtin_memcpy(&v[k], from + k * stride, sizeof v[k]);
+    const BlockVector<float> ab01 = pick<0, 1, 0, 1>(v[0], v[1]), cd01 = pick<2, 3, 2, 3>(v[0], v[1]);  // a0 b0 a1 b1, c0 d0 c1 d1
+    const BlockVector<float> ab23 = pick<0, 1, 0, 1>(v[2], v[3]), cd23 = pick<2, 3, 2, 3>(v[2], v[3]);
+    const BlockVector<float> ab45 = pick<0, 1, 0, 1>(v[4], v[5]), cd45 = pick<2, 3, 2, 3>(v[4], v[5]), last = v[6];
+    v[0] = pick<0, 2, 0, 2>(ab01, ab23);
+    v[1] = pick<0, 2, 0, 2>(ab45, pick<0, 0, 1, 1>(last, ab01));
+    v[2] = pick<0, 2, 0, 2>(pick<3, 3, 1, 1>(ab01, ab23), pick<3, 3, 1, 1>(ab23, ab45));
+    v[3] = pick<0, 2, 0, 2>(pick<3, 3, 1, 1>(ab45, last), cd01);
+    v[4] = pick<0, 2, 0, 2>(cd23, cd45);
+    v[5] = pick<0, 2, 0, 2>(pick<2, 2, 1, 1>(last, cd01), pick<3, 3, 1, 1>(cd01, cd23));
+    v[6] = pick<0, 2, 0, 2>(pick<3, 3, 1, 1>(cd23, cd45), pick<3, 3, 3, 3>(cd45, last));
+#pragma GCC unroll 2
+    for (int h = 0; h < halves; ++h)
+#pragma GCC unroll 7
+        for (int k = 0; k < 7; ++k) store_half<float>(to + (7 * h + k) * n, half(v[k], h));
+}
+
 /// The numbers of one group, fewer components than a block has: as many whole vectors as components.
 template <class T>
 CLEBSCH_INLINE void copy_group(T* to, const T* from, int components) {
@@ -185,7 +207,10 @@ void together(const T* from, T* to, std::int64_t channels, int components) {
                 for (; u < whole; u += n) group_together<T>(from + u, to + u * 5, channels, 5);
             break;
         case 7:
-            for (; u < whole; u += n) group_together<T>(from + u, to + u * 7, channels, 7);
+            if constexpr (sizeof(T) == 4)
+                for (; u + n <= channels; u += n) sevens_together(from + u, to + u * 7, channels);
+            else
+                for (; u < whole; u += n) group_together<T>(from + u, to + u * 7, channels, 7);
             break;
         default:
             for (; u < whole; u += n) group_together<T>(from + u, to + u * components, channels, components);
