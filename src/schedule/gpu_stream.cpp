@@ -18,10 +18,11 @@ namespace {
 
 int up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-constexpr int least_channels = 4;          // fewer would leave nearly all lanes idle
-constexpr int most_channels = 1024;        // 32 blocks of 32
-constexpr double parked_instructions = 5;  // of a warp for a row and number that it has parked: reading it, and having it in mind
-constexpr int most_live = 176;             // registers that may hold numbers through the loop
+constexpr int least_channels = 4;            // fewer would leave nearly all lanes idle
+constexpr int most_channels = 1024;          // 32 blocks of 32
+constexpr double parked_instructions = 5;    // of a warp for a row and number that it has parked: reading it, and having it in mind
+constexpr double spilled_instructions = 10;  // likewise of one that may be spilled: writing and reading it
+constexpr int most_live = 176;               // registers that may hold numbers through the loop
 
 /// Why a path is not for this schedule; empty if it is.
 std::string obstacle(const Path& path) {
@@ -325,6 +326,27 @@ std::optional<StreamSchedule> fit(const GpuProblem& problem, StreamSchedule sche
     return best;
 }
 
+/// What so many operands need is more than estimated at times, and a number that is spilled costs more than one that is parked: parks what
+/// shared memory has room for, and counts what may be spilled instead.
+void make_room(const GpuProblem& problem, StreamSchedule& schedule, const std::vector<std::pair<int, int>>& order) {
+    constexpr int enough_spare = 24, short_of_spare = 16, many_operands = 5;
+    if (std::ranges::count(schedule.operands, StreamWay::staged, &StreamOperand::way) < many_operands) return;
+    for (int wanted = enough_spare - schedule.spare_registers; wanted > 0; --wanted) {
+        StreamSchedule roomy = schedule;
+        park(problem, roomy, order, schedule.parked_numbers + wanted);
+        const int more = roomy.parked_numbers - schedule.parked_numbers;
+        roomy.live_numbers -= more;
+        roomy.spare_registers += more;
+        for (double& instructions : roomy.instructions) instructions += parked_instructions * more;
+        if (!fill_stages(problem, roomy)) continue;
+        schedule = std::move(roomy);
+        break;
+    }
+    if (schedule.wide) return;  // none of these kernels was seen to spill
+    const int missing = std::max(0, short_of_spare - schedule.spare_registers);
+    for (double& instructions : schedule.instructions) instructions += spilled_instructions * missing;
+}
+
 }  // namespace
 
 std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::string& why_not) {
@@ -393,18 +415,7 @@ std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::st
             without_channels += polynomial.operands[o].size();
     constexpr std::int64_t affordable = 24;  // registers
     best->reloads = without_channels > affordable;
-    // What so many operands need is more than estimated at times, and a number that is spilled costs more than one that is parked.
-    constexpr int enough_spare = 24, many_operands = 5;
-    if (best->spare_registers < enough_spare &&
-        std::ranges::count(best->operands, StreamWay::staged, &StreamOperand::way) >= many_operands) {
-        StreamSchedule roomy = *best;
-        park(problem, roomy, order, best->parked_numbers + enough_spare - best->spare_registers);
-        const int more = roomy.parked_numbers - best->parked_numbers;
-        roomy.live_numbers -= more;
-        roomy.spare_registers += more;
-        for (double& instructions : roomy.instructions) instructions += parked_instructions * more;
-        if (fill_stages(problem, roomy)) best = std::move(roomy);
-    }
+    make_room(problem, *best, order);
     // 16-bit numbers cannot be added atomically in the precision of the sums.
     for (std::size_t o = 0; o < best->operands.size(); ++o)
         if (best->operands[o].way == StreamWay::accumulated && (problem.ordered || problem.storage[o] != problem.compute))
