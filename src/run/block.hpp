@@ -5,7 +5,7 @@
 //
 // What a kernel may rely on:
 // - Rows are in ir_mul layout (component outer, channels contiguous) in the compute type T; the executor stages rows that are stored
-// otherwise. Inputs that a kernel takes as they are stored (Kernel::as_stored) stay in mul_ir.
+// otherwise. Operands that a kernel takes as they are stored (Kernel::as_stored) stay in mul_ir.
 // - inputs[o][r] / outputs[o][r] for operand o of the polynomial, r < rows. Pointers are aligned to sizeof(T) only.
 // - Pointers of different rows may be equal (gathers, shared operands, a receiver's output). Equal output pointers need sums: rows are to
 // be

@@ -34,8 +34,8 @@ class Kernel {
     /// stores instead of adding to (empty: none). The executor zeroes all others before the first kernel of a block. Of sorted outputs all
     /// segments or none: the kernel stores where a row begins (Block::begins), and no row that it writes is zeroed.
     virtual OverwriteMap overwritten() const { return {}; }
-    /// Inputs in mul_ir, as [operand], whose rows the kernel reads as they are stored, component by component of a channel, in the compute
-    /// type (empty: none); only it reads them.
+    /// Operands in mul_ir, as [operand], whose rows the kernel reads or writes as they are stored, component by component of a channel, in
+    /// the compute type (empty: none); only it does.
     virtual std::vector<bool> as_stored() const { return {}; }
     virtual int preferred_rows() const { return 32; }  ///< rows a block should have (upper bound of scratch use)
     virtual Fetch fetches() const { return Fetch::executor; }

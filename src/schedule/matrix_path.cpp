@@ -57,4 +57,18 @@ std::optional<MatrixPath> as_matrix_path(const Polynomial& polynomial, const Pat
     return std::nullopt;
 }
 
+std::optional<double> diagonal(const Polynomial& polynomial, const Path& path, int a, int b) {
+    const std::vector<CoefficientEntry> entries = reduced_entries(path);
+    for (int f = 0; f < static_cast<int>(path.factors.size()); ++f) {
+        const Factor& factor = path.factors[static_cast<std::size_t>(f)];
+        const int components =
+            polynomial.operands[static_cast<std::size_t>(factor.operand)].segments[static_cast<std::size_t>(factor.segment)].components;
+        if (components != (f == a || f == b ? static_cast<int>(entries.size()) : 1)) return std::nullopt;
+    }
+    for (const CoefficientEntry& entry : entries)
+        if (entry.index[static_cast<std::size_t>(a)] != entry.index[static_cast<std::size_t>(b)] || entry.value != entries.front().value)
+            return std::nullopt;
+    return entries.empty() ? std::nullopt : std::optional<double>(entries.front().value);
+}
+
 }  // namespace clebsch

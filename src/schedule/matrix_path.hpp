@@ -27,4 +27,8 @@ struct MatrixPath {
 /// loops; nothing if there is none. The path has to outlive the result.
 std::optional<MatrixPath> as_matrix_path(const Polynomial& polynomial, const Path& path);
 
+/// The value if a path's coefficients are value * delta between the components of factors a and b, all that these have, and no other factor
+/// has any part in them.
+std::optional<double> diagonal(const Polynomial& polynomial, const Path& path, int a, int b);
+
 }  // namespace clebsch

@@ -15,7 +15,8 @@ namespace {
 /// Packs paths one after the other.
 class Packer {
  public:
-    explicit Packer(const Polynomial& polynomial) : polynomial_(polynomial) {}
+    /// Goes on with a program.
+    Packer(const Polynomial& polynomial, MixProgram program) : polynomial_(polynomial), program_(std::move(program)) {}
 
     /// Adds the path; false (and nothing added) when this family cannot compute it.
     bool add(int p) {
@@ -91,26 +92,9 @@ class Packer {
         return m.path->factors[static_cast<std::size_t>(f)].channels == side;
     }
 
-    /// The value when the entries are value * delta between two factors' components and no other factor has any part in them.
+    /// The value when the entries are value * delta between two factors' components and there is nothing but the matrix beside them.
     std::optional<double> diagonal(const MatrixPath& m, int a, int b) const {
-        if (m.path->factors.size() != 3) return std::nullopt;
-        const std::vector<CoefficientEntry> list = reduced_entries(*m.path);
-        const int n = segment(m.path->factors[static_cast<std::size_t>(a)]).components;
-        if (static_cast<int>(list.size()) != n || segment(m.path->factors[static_cast<std::size_t>(b)]).components != n)
-            return std::nullopt;
-        for (const CoefficientEntry& entry : list)
-            if (entry.index[static_cast<std::size_t>(a)] != entry.index[static_cast<std::size_t>(b)] || entry.value != list.front().value)
-                return std::nullopt;
-        return list.front().value;
-    }
-
-    /// Whether every path of the polynomial into this output segment is computed here by one step for `paths` of them.
-    bool alone(const Factor& output, int paths) const {
-        if (operand(output).rows.kind != Addressing::Kind::each) return false;
-        int writers = 0;
-        for (const Path& path : polynomial_.paths)
-            writers += path.output().operand == output.operand && path.output().segment == output.segment;
-        return writers == paths;
+        return m.path->factors.size() == 3 ? clebsch::diagonal(polynomial_, *m.path, a, b) : std::nullopt;
     }
 
     int new_buffer(std::int64_t size) {
@@ -524,7 +508,7 @@ class Packer {
     }
 
     bool claim(const Factor& output, int paths = 1) {
-        if (!alone(output, paths)) return false;
+        if (!is_alone(polynomial_, output, paths)) return false;
         program_.stored.emplace_back(output.operand, output.segment);
         return true;
     }
@@ -585,8 +569,11 @@ class Packer {
 }  // namespace
 
 MixProgram schedule_mix(const Polynomial& polynomial, const std::vector<int>& candidates) {
-    Packer packer(polynomial);
-    for (const int p : candidates) packer.add(p);
+    MixProgram gradients = gradients_made_together(polynomial, candidates);
+    const std::vector<int> taken = gradients.paths;
+    Packer packer(polynomial, std::move(gradients));
+    for (const int p : candidates)
+        if (std::ranges::find(taken, p) == taken.end()) packer.add(p);
     MixProgram program = packer.take();
     read_as_stored(polynomial, program);
     return program;

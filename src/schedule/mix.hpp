@@ -21,16 +21,25 @@ struct MixProgram {
     std::vector<MixOuter> outers;
     std::vector<MixNarrow> narrows;
     std::vector<MixNarrowPart> narrow_parts;
+    std::vector<MixGradient> gradients;
+    std::vector<MixGradientPart> gradient_parts;
     std::vector<std::int64_t> buffer_size;  ///< numbers per row; buffer b is operand polynomial.operands.size() + b
     double multiply_adds = 0;
     std::vector<std::pair<int, int>> stored;  ///< (operand, segment) of outputs that are stored, not added to
     std::vector<int> paths;
-    std::vector<bool> as_stored;  ///< [operand]: read as mul_ir has it
+    std::vector<bool> as_stored;  ///< [operand]: read or written as mul_ir has it
 };
 
-/// Where all that the program reads of an operand in mul_ir are whole segments of few components, it reads them as they are stored, and the
-/// operand's rows need not be transposed.
+/// Where all that the program reads or writes of an operand in mul_ir are whole segments of few components, it does so as they are stored,
+/// and the operand's rows need not be transposed.
 void read_as_stored(const Polynomial& polynomial, MixProgram& program);
+
+/// A program of the paths among `candidates` that are, three by three, all the gradients of sums over channels u of w_u (x_u . y): those of
+/// x, of y and of w, where w is a weight (u) or the product of weights (u, v) with numbers (v).
+MixProgram gradients_made_together(const Polynomial& polynomial, const std::vector<int>& candidates);
+
+/// Whether `paths` paths are all that the polynomial has into this segment, of an output with a row per row.
+bool is_alone(const Polynomial& polynomial, const Factor& output, int paths);
 
 /// The paths among `candidates` that this family can compute, sharing products and matrix products that are the same.
 MixProgram schedule_mix(const Polynomial& polynomial, const std::vector<int>& candidates);

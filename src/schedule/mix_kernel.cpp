@@ -41,6 +41,8 @@ class MixKernel final : public Kernel {
                             .narrow = program_.narrows.data(),
                             .narrows = static_cast<int>(program_.narrows.size()),
                             .narrow_part = view.narrow_parts.data(),
+                            .gradient = program_.gradients.data(),
+                            .gradient_part = program_.gradient_parts.data(),
                             .buffers = static_cast<int>(program_.buffer_size.size()),
                             .buffer_size = program_.buffer_size.data()};
             for (const MixMultiply& multiply : program_.multiplies)
@@ -68,6 +70,9 @@ class MixKernel final : public Kernel {
                (program_.narrows.empty() ? std::string()
                                          : std::to_string(program_.narrows.size()) + " sums of " +
                                                std::to_string(program_.narrow_parts.size()) + " products with few columns, ") +
+               (program_.gradient_parts.empty()
+                    ? std::string()
+                    : "all gradients of " + std::to_string(program_.gradient_parts.size()) + " scalar products of channels, ") +
                std::to_string(program_.outers.size()) + " outer products, " + std::to_string(program_.products.size()) +
                " channel-wise products beside them; " + to_text(isa_);
     }

@@ -2,7 +2,10 @@
 // weights.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <string>
+#include <tuple>
 
 #include "describe/derivative.hpp"
 #include "describe/operations/linear.hpp"
@@ -183,6 +186,91 @@ TEST_CASE("sums from channels as mul_ir stores them of rows that are converted, 
     options.indices = {{"sender", "row", "node", false}};
     options.x.rows = row_of("sender");
     check_mix(tensor_product(fully_connected("24x1o+9x2e+5x0e", "0e+1o+2e", "6x0e"), options), 50);
+}
+
+namespace {
+Polynomial gradients_of_product(const char* x, const char* y, const char* out, const TensorProductOptions& options) {
+    return vjp(tensor_product(fully_connected(Irreps(x), Irreps(y), Irreps(out)), options), std::vector<std::string>{"x", "y", "weights"});
+}
+/// How many scalar products have all their gradients made together.
+int made_together(const Polynomial& polynomial) {
+    const std::string text = choose_kernels(polynomial, InstructionSet::baseline, "mix").kernels.front()->explain(),
+                      before = "all gradients of ";
+    const std::size_t at = text.find(before);
+    return at == std::string::npos ? 0 : std::stoi(text.substr(at + before.size()));
+}
+}  // namespace
+
+TEST_CASE("all gradients of scalar products of channels are made together, in both layouts, whole vectors of channels and parts of them") {
+    TensorProductOptions options;
+    for (const Layout layout : {Layout::ir_mul, Layout::mul_ir})
+        for (const Addressing& weights : {shared_row(), each_row()})
+            for (const auto& [x, out, products] : {std::tuple{"64x0e+24x1e+24x1o+16x2e+16x2o", "0o+6x0e", 5},
+                                                   {"16x1o+17x2e+31x1e+70x2o", "2x0e+3x0o", 4},
+                                                   {"33x0e+18x1o+15x1e", "40x0e+0o", 2},
+                                                   {"16x2e", "4x0e", 1},
+                                                   {"16x0e+17x0e+18x0e+19x0e+20x0e+21x0e+22x0e+23x0e+24x0e+25x0e", "2x0e", 10},
+                                                   {"16x1o+17x1o+18x1o+19x1o+20x1o+21x1o+22x1o+23x1o+24x1o+25x1o", "2x0e", 10}}) {
+                options.x.layout = layout;
+                options.weights.rows = weights;
+                const Polynomial gradients = gradients_of_product(x, "0e+1o+2e", out, options);
+                CHECK(made_together(gradients) == products);
+                for (const std::int64_t rows : {1, 7, 50}) check_mix(gradients, rows);
+            }
+}
+
+TEST_CASE("gradients of scalar products of channels beside other paths, with other letters, layouts that differ and converted rows") {
+    TensorProductOptions options;
+    // The gradient of y has other paths as well; a segment of x with two paths is for other loops.
+    const Polynomial beside = gradients_of_product("16x0e+17x1o", "1o", "2x1o+3x0e", options);
+    CHECK(made_together(beside) == 1);
+    check_mix(beside);
+    const Polynomial twice = gradients_of_product("16x1o+19x2e", "0e+1o+2e", "2x1o+3x0e", options);
+    CHECK(made_together(twice) == 0);
+    check_mix(twice);
+
+    const Polynomial product = gradients_of_product("24x1o+19x2e+16x0e", "0e+1o+2e", "5x0e", options);
+    CHECK_FALSE(transposes(product));
+    Polynomial differ = product;  // one of x and its gradient is turned, and so are both
+    for (Operand& operand : differ.operands)
+        if (operand.name == "x_gradient") operand.layout = Layout::ir_mul;
+    CHECK(made_together(differ) == 3);
+    CHECK(transposes(differ));
+    check_mix(differ);
+
+    for (const char* names : {"wu", "ba"}) {  // a matrix the other way round, and other letters in one path
+        Polynomial renamed = product;
+        for (Path& path : renamed.paths)
+            for (Factor& factor : path.factors)
+                if (factor.channels == "uw" && std::string(names) == "wu") factor.channels = names;
+        for (Operand& operand : renamed.operands)
+            if (std::string(names) == "ba" && operand.name == "y_gradient") {
+                for (Path& path : renamed.paths) {
+                    if (renamed.operands[static_cast<std::size_t>(path.output().operand)].name != "y_gradient") continue;
+                    for (Factor& factor : path.factors)
+                        for (char& letter : factor.channels) letter = letter == 'u' ? 'b' : 'a';
+                    for (auto& [letter, extent] : path.extents) letter = letter == 'u' ? 'b' : 'a';
+                    std::ranges::sort(path.extents);
+                }
+            }
+        validate(renamed);
+        CHECK(made_together(renamed) == 3);
+        check_mix(renamed);
+    }
+
+    for (const DType dtype : {DType::bfloat16, DType::float64}) {
+        std::vector<DType> dtypes(product.operands.size(), DType::float32);
+        for (std::size_t o = 0; o < dtypes.size(); ++o)
+            if (product.operands[o].name == "x" || product.operands[o].name == "x_gradient") dtypes[o] = dtype;
+        const ReferenceInputs inputs = rounded_inputs(product, normal_inputs(product, 23, 3, 7), dtypes);
+        const PolynomialPlan plan(product, {.dtypes = dtypes, .compute = DType::float32});
+        const RunResult result = run_plan(plan, inputs, {.padding = 3});
+        for (const auto& [given_name, values] : evaluate(product, inputs)) {
+            const auto& name = given_name;
+            INFO(name);
+            CHECK(relative_error(result.outputs.at(name), values) < (name == "x_gradient" && dtype == DType::bfloat16 ? 4e-3 : 2e-6));
+        }
+    }
 }
 
 TEST_CASE("sums over channels into few outputs of rows that meet in one receiver") {

@@ -466,6 +466,36 @@ void run_narrow(const MixView& program, const MixNarrow& m, const Rows<T>& rows,
     }
 }
 
+template <class T>
+void run_gradient(const MixView& program, const MixGradient& m, const Rows<T>& rows, Pace& pace) {
+    const auto table = [&](const MixNumbers& at) { return RowTable<T>{source_of<T>(rows, at).pointers, at.offset}; };  // of operands
+    const RowTable<T> to = table(m.y_gradient);
+    for (int begin = 0; begin < m.parts; begin += gradient_parts) {
+        const int count = m.parts - begin < gradient_parts ? m.parts - begin : gradient_parts;
+        GradientPart<T> parts[gradient_parts];
+        for (int p = 0; p < count; ++p) {
+            const MixGradientPart& from = program.gradient_part[m.first_part + begin + p];
+            parts[p] = {.x = table(from.x),
+                        .x_gradient = table(from.x_gradient),
+                        .y = table(m.y),
+                        .factor = from.factor.operand < 0 ? RowTable<T>{} : table(from.factor),
+                        .weights = source_of<T>(rows, from.weights),
+                        .weights_gradient = source_of<T>(rows, from.weights_gradient),
+                        .coefficient = T(from.coefficient),
+                        .channels = from.channels,
+                        .components = m.components,
+                        .interleaved = from.interleaved,
+                        .store = from.store};
+        }
+        Vector<T> sums[gradient_sums] = {};
+        for (int row = 0; row < rows.block.rows; row += gradient_rows) {
+            const int now = rows.block.rows - row < gradient_rows ? rows.block.rows - row : gradient_rows;
+            for (int p = 0; p < count; ++p) gradients_of_part<T>(parts[p], row, now, sums, p == 0, pace);
+            add_sums<T>(sums, m.components, to, row, now, m.store && begin == 0);
+        }
+    }
+}
+
 /// Turns of a block (Pace): a row of every loop over rows.
 template <class T>
 std::int64_t turns_of(const MixView& program, int rows) {
@@ -477,6 +507,8 @@ std::int64_t turns_of(const MixView& program, int rows) {
             turns += m.shared ? m.components : m.gathered ? 0 : 1;
         } else if (step.kind == MixStepKind::narrow) {
             ++turns;
+        } else if (step.kind == MixStepKind::gradient) {
+            turns += program.gradient[step.index].parts;
         } else if (step.kind == MixStepKind::outer) {
             turns += program.outer[step.index].shared ? 0 : 1;
         } else {
@@ -533,6 +565,8 @@ void run(const MixView& program, const Block<T>& block) {
             }
         } else if (step.kind == MixStepKind::narrow) {
             run_narrow<T>(program, program.narrow[step.index], rows, pace);
+        } else if (step.kind == MixStepKind::gradient) {
+            run_gradient<T>(program, program.gradient[step.index], rows, pace);
         } else {
             const MixOuter& m = program.outer[step.index];
             const T** b = const_cast<const T**>(c);

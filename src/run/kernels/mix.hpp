@@ -10,6 +10,8 @@
 // count as operands beyond the polynomial's. Where T is the output itself and has few columns, vectors go along s instead, and the sums of
 // all such paths into the output stay in registers:
 //     narrow:    output[c, d] += sum over paths of sum_s W[s, d] P[c, s]             (P, if it is simple, is never stored)
+// Three paths that are all gradients of such a sum of scalar products, P[s] = x[s] . y, are made in one pass over x:
+//     gradient:  dx[s] = T[s] y,   dy += sum_s x[s] T[s],   P[s] for dW              (T[s] = sum_d W[s, d] g[d], or w[s] g)
 //
 // Plain structs of pointers: see run/kernels/instruction_sets.hpp for why.
 #include <cstdint>
@@ -104,7 +106,25 @@ struct MixNarrow {
     bool store = false;
 };
 
-enum class MixStepKind : std::uint8_t { product, multiply, outer, narrow };
+/// The gradients of sum_s t[s] (x[s] . y), t = coefficient * factor * weights:
+///     x_gradient[i, s] = t[s] y[i],    weights_gradient[s] (+)= coefficient * factor * (x[s] . y).
+struct MixGradientPart {
+    MixNumbers x = {}, x_gradient = {}, weights = {}, weights_gradient = {};
+    MixNumbers factor = {.operand = -1};  ///< -1: none
+    double coefficient = 1;
+    std::int64_t channels = 0;
+    bool interleaved = false;  ///< x and its gradient as mul_ir has them
+    bool store = false;        ///< weights_gradient
+};
+/// y_gradient[i] (+)= sum over parts and s of t[s] x[i, s].
+struct MixGradient {
+    MixNumbers y = {}, y_gradient = {};
+    int components = 1;  ///< 1, 3 or 5
+    int first_part = 0, parts = 0;
+    bool store = false;
+};
+
+enum class MixStepKind : std::uint8_t { product, multiply, outer, narrow, gradient };
 struct MixStep {
     MixStepKind kind = MixStepKind::product;
     int index = 0;
@@ -124,6 +144,8 @@ struct MixView {
     const MixNarrow* narrow = nullptr;
     int narrows = 0;
     const MixNarrowPart* narrow_part = nullptr;
+    const MixGradient* gradient = nullptr;
+    const MixGradientPart* gradient_part = nullptr;
     int buffers = 0;
     const std::int64_t* buffer_size = nullptr;  ///< elements per row of each scratch buffer
     int most_components = 1;

@@ -1,5 +1,6 @@
 // Products of the mix family with few columns: vectors go along what is summed, so that no lane is empty, and lanes are added up once for
 // all matrices of a sum.
+#include "run/kernels/mix_interleaved.hpp"
 #include "run/kernels/mix_tile.hpp"
 
 namespace clebsch::CLEBSCH_ISA {
@@ -11,25 +12,6 @@ CLEBSCH_INLINE const T* after(const T* from, std::int64_t bytes) {
 }
 
 #if defined(CLEBSCH_ISA_AVX512) || defined(CLEBSCH_ISA_AVX2)
-/// Lane l: b[l] where that is component M of its channel, else a[l]; b is vector K of channels of Components numbers each.
-template <class T, int Components, int M, int K, int... L>
-CLEBSCH_INLINE Vector<T> with_component(Vector<T> a, Vector<T> b, Lanes<L...>) {
-    constexpr unsigned mask = (... | ((K * lanes_of<T> + L) % Components == M ? 1U << L : 0U));
-#if defined(CLEBSCH_ISA_AVX512)
-    if constexpr (sizeof(T) == 4) return (Vector<T>)_mm512_mask_blend_ps(__mmask16(mask), a, b);
-    else return (Vector<T>)_mm512_mask_blend_pd(__mmask8(mask), a, b);
-#else
-    if constexpr (sizeof(T) == 4) return (Vector<T>)_mm256_blend_ps(a, b, mask);
-    else return (Vector<T>)_mm256_blend_pd(a, b, mask);
-#endif
-}
-template <class T, int Components, int M, int K = 1>
-CLEBSCH_INLINE Vector<T> component(const Vector<T>* numbers, Vector<T> found) {
-    if constexpr (K == Components) return found;
-    else
-        return component<T, Components, M, K + 1>(
-            numbers, with_component<T, Components, M, K>(found, numbers[K], typename LanesUpTo<lanes_of<T>>::type{}));
-}
 template <class T, int... L>
 CLEBSCH_INLINE Vector<T> next_lanes(Vector<T> value, Lanes<L...>) {
     return __builtin_shufflevector(value, value, ((L + 1) % lanes_of<T>)...);
@@ -47,11 +29,6 @@ CLEBSCH_INLINE Vector<T> sum_components(const Vector<T>* numbers, const Vector<T
     else return term + next_lanes<T>(sum_components<T, Components, M + 1>(numbers, factor), typename LanesUpTo<lanes_of<T>>::type{});
 }
 
-#else
-template <class T, int Components, int... L>
-CLEBSCH_INLINE Vector<T> component(const T* from, Lanes<L...>) {
-    return Vector<T>{from[Components * L]...};
-}
 #endif
 
 /// P of as many channels as a vector has lanes, whose numbers follow one another.
@@ -212,11 +189,6 @@ void narrow_rows(const NarrowPart<T>* parts, int count, const RowSource<T>& to, 
     }
 }
 
-/// Lane l: value[(First + l) / Targets].
-template <class T, int Targets, int First, int... L>
-CLEBSCH_INLINE Vector<T> repeated(Vector<T> value, Lanes<L...>) {
-    return __builtin_shufflevector(value, value, ((First + L) / Targets)...);
-}
 /// Targets vectors of a matrix as it lies: as many sources as a vector has lanes.
 template <class T, int Targets, int V = 0>
 CLEBSCH_INLINE void add_flat(Vector<T>* sum, Vector<T> value, const T* w) {

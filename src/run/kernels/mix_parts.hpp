@@ -85,6 +85,41 @@ void multiply_narrow(NarrowPart<T>* part, int parts, bool packed, const RowSourc
 template <class T>
 void pack_narrow(const T* w, std::int64_t sources, std::int64_t targets, std::int64_t row_stride, std::int64_t column_stride, T* packed);
 
+/// Rows by pointers, `offset` further on.
+template <class T>
+struct RowTable {
+    const T* const* pointers;
+    std::int64_t offset;
+    CLEBSCH_INLINE const T* operator()(int row) const { return pointers[row] + offset; }
+};
+/// Of sums over channels k of t(row)[k] (x(row)[i][k] y(row)[i], summed over i), t = coefficient * factor(row)[0] * weights: the gradients
+///     x_gradient(row)[i][k] = y(row)[i] t[k],    weights_gradient(row)[k] (+)= coefficient * factor(row)[0] * sum_i x(row)[i][k] y(row)[i]
+/// x and its gradient have component i at i * channels, or, `interleaved`, at i of a channel's components.
+template <class T>
+struct GradientPart {
+    RowTable<T> x, x_gradient, y, factor;  ///< factor: without pointers one
+    RowSource<T> weights, weights_gradient;
+    T coefficient;
+    std::int64_t channels;  ///< as many as a vector has lanes, or more
+    int components;         ///< 1, 3 or 5
+    bool interleaved;
+    bool store;  ///< the gradient of the weights
+};
+
+inline constexpr int gradient_parts = 8, gradient_rows = 8;  ///< at a time
+inline constexpr int gradient_sums = 8 * gradient_rows;      ///< vectors
+/// Vectors per row of sums.
+constexpr int gradient_width(int components) { return components == 1 ? 1 : components == 3 ? 4 : 8; }
+
+/// Gradients for rows [first, first + count), at most gradient_rows, and sums[(row - first) * gradient_width + i] (+)= x(row)[i][k]
+/// t(row)[k] for all k, spread over the lanes. A turn for every row.
+template <class T>
+void gradients_of_part(const GradientPart<T>& part, int first, int count, Vector<T>* sums, bool store, Pace& pace);
+
+/// to(row)[i] (+)= the lanes of those sums.
+template <class T>
+void add_sums(const Vector<T>* sums, int components, const RowTable<T>& to, int first, int count, bool store);
+
 /// w[p][s] (+)= scale * sum_m left[m][p] right[m][s]; w row-major rows x columns.
 template <class T>
 void add_outer(const T* const* left, const T* const* right, std::int64_t count, std::int64_t rows, std::int64_t columns, T* w, T scale,
