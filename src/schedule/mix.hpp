@@ -34,8 +34,8 @@ struct MixProgram {
 /// and the operand's rows need not be transposed.
 void read_as_stored(const Polynomial& polynomial, MixProgram& program);
 
-/// A program of the paths among `candidates` that are, three by three, all the gradients of sums over channels u of w_u (x_u . y): those of
-/// x, of y and of w, where w is a weight (u) or the product of weights (u, v) with numbers (v).
+/// A program of the paths among `candidates` that are together gradients of sums over channels u of w_u (x_u . y): that of x with those of
+/// y, of w or of both, where w is a weight (u) or the product of weights (u, v) with numbers (v).
 MixProgram gradients_made_together(const Polynomial& polynomial, const std::vector<int>& candidates);
 
 /// Whether `paths` paths are all that the polynomial has into this segment, of an output with a row per row.

@@ -1,4 +1,4 @@
-// Paths that are all the gradients of one product of channels' scalar products with weights.
+// Paths that are gradients of one product of channels' scalar products with weights.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -11,13 +11,15 @@ namespace {
 
 constexpr std::int64_t least_channels = 16;  // a vector of every instruction set
 
-/// The gradients of sum over u of coefficient * w_u (x_u . y), w a weight (u) times a number, or weights (u, v) times numbers (v):
-/// `factor`.
+/// The gradients of sum over u of coefficient * w_u (x_u . y), w a weight (u) times a number, or weights (u, v) times numbers (v): factor.
+/// One of those of y and of the weights may be missing: -1.
 struct Gradients {
-    int x_path = 0, y_path = 0, weights_path = 0;
+    int x_path = 0, y_path = -1, weights_path = -1;
     Factor x, y, weights, factor, x_gradient, y_gradient, weights_gradient;
     double coefficient = 1;
     std::int64_t channels = 0;
+
+    Gradients() { y_gradient.operand = weights_gradient.operand = -1; }
 };
 
 bool same(const Factor& a, const Factor& b) { return a.operand == b.operand && a.segment == b.segment; }
@@ -27,7 +29,8 @@ class Search {
     Search(const Polynomial& polynomial, const std::vector<int>& candidates) : polynomial_(polynomial) {
         for (const int p : candidates) {
             const Path& path = polynomial.paths[static_cast<std::size_t>(p)];
-            if (path.factors.size() == 4 && path.extents.size() <= 2 && restrictions(path).empty()) candidates_.push_back(p);
+            const bool empty = std::ranges::any_of(path.extents, [](const auto& extent) { return extent.second == 0; });
+            if (path.factors.size() == 4 && path.extents.size() <= 2 && !empty && restrictions(path).empty()) candidates_.push_back(p);
         }
     }
 
@@ -57,7 +60,7 @@ class Search {
         return components(factor) == 1 && (row_by_row(factor) || operand(factor).rows.kind == Addressing::Kind::shared);
     }
 
-    /// The gradient of x as path p, with the two that go with it.
+    /// The gradient of x as path p, with one or two that go with it.
     std::optional<Gradients> of_x(int p, const std::vector<int>& taken) const {
         const Path& x_path = path(p);
         const Factor& x_gradient = x_path.output();
@@ -74,23 +77,22 @@ class Search {
             if (at == std::string::npos || (factor.channels.size() == 1 && weights.channels[1 - at] != factor.channels.front())) continue;
             const std::optional<double> coefficient = diagonal(polynomial_, x_path, static_cast<int>(order[0]), 3);
             if (!coefficient) continue;
-            Gradients result{.x_path = p,
-                             .x = {},
-                             .y = y,
-                             .weights = weights,
-                             .factor = factor,
-                             .x_gradient = x_gradient,
-                             .y_gradient = {},
-                             .weights_gradient = {},
-                             .coefficient = *coefficient,
-                             .channels = channels};
+            Gradients result;
+            result.x_path = p;
+            result.y = y;
+            result.weights = weights;
+            result.factor = factor;
+            result.x_gradient = x_gradient;
+            result.coefficient = *coefficient;
+            result.channels = channels;
             if (add_others(result, taken)) return result;
         } while (std::ranges::next_permutation(order).found);
         return std::nullopt;
     }
 
-    /// The paths that give the other two gradients.
+    /// The paths that give the other two gradients, or one of them.
     bool add_others(Gradients& result, const std::vector<int>& taken) const {
+        std::optional<Gradients> without_weights;
         for (const int y_path : candidates_) {
             if (y_path == result.x_path || std::ranges::find(taken, y_path) != taken.end()) continue;
             const Factor& y_gradient = path(y_path).output();
@@ -98,27 +100,37 @@ class Search {
             const std::optional<std::size_t> x_at = other_than(path(y_path), result.weights, result.factor);
             if (!x_at) continue;
             const Factor& x = path(y_path).factors[*x_at];
-            if (!row_by_row(x) || !has_letters(path(y_path), x, result) ||
-                diagonal(polynomial_, path(y_path), static_cast<int>(*x_at), 3) != result.coefficient)
-                continue;
-            for (const int weights_path : candidates_) {
-                if (weights_path == result.x_path || std::ranges::find(taken, weights_path) != taken.end()) continue;
-                const Path& last = path(weights_path);
-                const Factor& weights_gradient = last.output();
-                if (!is_weight(weights_gradient) || weights_gradient.channels.size() != result.weights.channels.size()) continue;
-                const std::optional<std::size_t> y_at = other_than(last, x, result.factor);
-                if (!y_at || !same(last.factors[*y_at], result.y)) continue;
-                const auto x_there = std::ranges::find_if(last.factors, [&](const Factor& f) { return same(f, x); });
-                const auto x_again = static_cast<int>(x_there - last.factors.begin());
-                if (!has_letters(last, *x_there, result, weights_gradient)) continue;
-                if (diagonal(polynomial_, last, x_again, static_cast<int>(*y_at)) != result.coefficient) continue;
-                result.x = x;
-                result.y_path = y_path;
-                result.y_gradient = y_gradient;
-                result.weights_path = weights_path;
-                result.weights_gradient = weights_gradient;
+            if (!row_by_row(x) || !has_letters(path(y_path), x, result)) continue;
+            if (diagonal(polynomial_, path(y_path), static_cast<int>(*x_at), 3) != result.coefficient) continue;
+            Gradients with_y = result;
+            with_y.x = x;
+            with_y.y_path = y_path;
+            with_y.y_gradient = y_gradient;
+            if (add_weights(with_y, taken)) {
+                result = with_y;
                 return true;
             }
+            if (!without_weights) without_weights = with_y;
+        }
+        if (without_weights) result = *without_weights;
+        return without_weights || add_weights(result, taken);
+    }
+    bool add_weights(Gradients& result, const std::vector<int>& taken) const {
+        for (const int weights_path : candidates_) {
+            if (weights_path == result.x_path || std::ranges::find(taken, weights_path) != taken.end()) continue;
+            const Path& last = path(weights_path);
+            const Factor& weights_gradient = last.output();
+            if (!is_weight(weights_gradient) || weights_gradient.channels.size() != result.weights.channels.size()) continue;
+            const std::optional<std::size_t> x_at = other_than(last, result.y, result.factor);
+            if (!x_at) continue;
+            const Factor& x = last.factors[*x_at];
+            if (!row_by_row(x) || (result.y_path >= 0 && !same(x, result.x)) || !has_letters(last, x, result, weights_gradient)) continue;
+            const std::size_t y_at = same(last.factors[(*x_at + 1) % 3], result.y) ? (*x_at + 1) % 3 : (*x_at + 2) % 3;
+            if (diagonal(polynomial_, last, static_cast<int>(*x_at), static_cast<int>(y_at)) != result.coefficient) continue;
+            result.x = x;
+            result.weights_path = weights_path;
+            result.weights_gradient = weights_gradient;
+            return true;
         }
         return false;
     }
@@ -163,14 +175,15 @@ class Packer {
             const auto parts = static_cast<int>(next - first);
             push(MixStepKind::gradient, program_.gradients,
                  MixGradient{.y = first_of(y),
-                             .y_gradient = first_of(sum),
+                             .y_gradient = sum.operand < 0 ? MixNumbers{.operand = -1} : first_of(sum),
                              .components = operand(y).segments[static_cast<std::size_t>(y.segment)].components,
                              .first_part = static_cast<int>(first),
                              .parts = parts,
-                             .store = claim(sum, parts)});
+                             .store = sum.operand >= 0 && claim(sum, parts)});
         }
         for (std::size_t i = 0; i < all.size(); ++i)
-            if (all[i].weights.channels.size() == 2) add_outer(all[i], program_.gradient_parts[i].weights_gradient);
+            if (all[i].weights_path >= 0 && all[i].weights.channels.size() == 2)
+                add_outer(all[i], program_.gradient_parts[i].weights_gradient);
         return std::move(program_);
     }
 
@@ -200,14 +213,16 @@ class Packer {
 
     /// Weights that are a matrix meet the numbers first, and its gradient is an outer product afterwards.
     MixGradientPart part_of(const Gradients& one) {
+        const bool matrix_weights = one.weights.channels.size() == 2, to_weights = one.weights_path >= 0 && !matrix_weights;
         MixGradientPart part{.x = first_of(one.x),
                              .x_gradient = first_of(one.x_gradient),
                              .weights = first_of(one.weights),
-                             .weights_gradient = first_of(one.weights_gradient),
+                             .weights_gradient = to_weights ? first_of(one.weights_gradient) : new_buffer(one.channels),
                              .factor = first_of(one.factor),
                              .coefficient = one.coefficient,
-                             .channels = one.channels};
-        if (one.weights.channels.size() == 2) {
+                             .channels = one.channels,
+                             .store = !to_weights || claim(one.weights_gradient, 1)};
+        if (matrix_weights) {
             const MatrixPath m = matrix(one.x_path);
             const bool from_columns = m.rows == one.x_gradient.channels;
             part.weights = new_buffer(one.channels);
@@ -221,16 +236,15 @@ class Packer {
             step.store = true;
             push(MixStepKind::multiply, program_.multiplies, step);
             program_.multiply_adds += static_cast<double>(step.sources) * static_cast<double>(step.targets);
-            part.weights_gradient = new_buffer(one.channels);
             part.factor = {.operand = -1};
-            part.store = true;
-        } else {
-            part.store = claim(one.weights_gradient, 1);
         }
         claim(one.x_gradient, 1);
         const int components = operand(one.x).segments[static_cast<std::size_t>(one.x.segment)].components;
-        program_.multiply_adds += 3.0 * static_cast<double>(components) * static_cast<double>(one.channels);
-        program_.paths.insert(program_.paths.end(), {one.x_path, one.y_path, one.weights_path});
+        for (const int p : {one.x_path, one.y_path, one.weights_path}) {
+            if (p < 0) continue;
+            program_.multiply_adds += static_cast<double>(components) * static_cast<double>(one.channels);
+            program_.paths.push_back(p);
+        }
         return part;
     }
 

@@ -72,7 +72,7 @@ class MixKernel final : public Kernel {
                                                std::to_string(program_.narrow_parts.size()) + " products with few columns, ") +
                (program_.gradient_parts.empty()
                     ? std::string()
-                    : "all gradients of " + std::to_string(program_.gradient_parts.size()) + " scalar products of channels, ") +
+                    : "gradients in one pass of " + std::to_string(program_.gradient_parts.size()) + " scalar products of channels, ") +
                std::to_string(program_.outers.size()) + " outer products, " + std::to_string(program_.products.size()) +
                " channel-wise products beside them; " + to_text(isa_);
     }

@@ -189,19 +189,20 @@ TEST_CASE("sums from channels as mul_ir stores them of rows that are converted, 
 }
 
 namespace {
-Polynomial gradients_of_product(const char* x, const char* y, const char* out, const TensorProductOptions& options) {
-    return vjp(tensor_product(fully_connected(Irreps(x), Irreps(y), Irreps(out)), options), std::vector<std::string>{"x", "y", "weights"});
+Polynomial gradients_of_product(const char* x, const char* y, const char* out, const TensorProductOptions& options,
+                                const std::vector<std::string>& of = {"x", "y", "weights"}) {
+    return vjp(tensor_product(fully_connected(Irreps(x), Irreps(y), Irreps(out)), options), of);
 }
 /// How many scalar products have all their gradients made together.
 int made_together(const Polynomial& polynomial) {
     const std::string text = choose_kernels(polynomial, InstructionSet::baseline, "mix").kernels.front()->explain(),
-                      before = "all gradients of ";
+                      before = "gradients in one pass of ";
     const std::size_t at = text.find(before);
     return at == std::string::npos ? 0 : std::stoi(text.substr(at + before.size()));
 }
 }  // namespace
 
-TEST_CASE("all gradients of scalar products of channels are made together, in both layouts, whole vectors of channels and parts of them") {
+TEST_CASE("gradients of scalar products of channels are made together, in both layouts, whole vectors of channels and parts of them") {
     TensorProductOptions options;
     for (const Layout layout : {Layout::ir_mul, Layout::mul_ir})
         for (const Addressing& weights : {shared_row(), each_row()})
@@ -216,6 +217,12 @@ TEST_CASE("all gradients of scalar products of channels are made together, in bo
                 const Polynomial gradients = gradients_of_product(x, "0e+1o+2e", out, options);
                 CHECK(made_together(gradients) == products);
                 for (const std::int64_t rows : {1, 7, 50}) check_mix(gradients, rows);
+                for (const char* other : {"y", "weights"}) {  // two of them
+                    const Polynomial two = gradients_of_product(x, "0e+1o+2e", out, options, {"x", other});
+                    CHECK(made_together(two) == products);
+                    check_mix(two);
+                }
+                CHECK(made_together(gradients_of_product(x, "0e+1o+2e", out, options, {"y", "weights"})) == 0);
             }
 }
 
@@ -228,6 +235,20 @@ TEST_CASE("gradients of scalar products of channels beside other paths, with oth
     const Polynomial twice = gradients_of_product("16x1o+19x2e", "0e+1o+2e", "2x1o+3x0e", options);
     CHECK(made_together(twice) == 0);
     check_mix(twice);
+
+    Polynomial empty = gradients_of_product("16x1o", "1o", "4x0e", options);  // an output of no channels
+    for (Operand& operand : empty.operands)
+        for (Segment& segment : operand.segments)
+            if (segment.multiplicity == 4 || segment.multiplicity == 64) segment.multiplicity = 0;
+    for (Path& path : empty.paths)
+        for (auto& [letter, extent] : path.extents)
+            if (extent == 4) extent = 0;
+    validate(empty);
+    CHECK(made_together(empty) == 0);
+    const ReferenceInputs nothing = normal_inputs(empty, 23, 3, 7);
+    const RunResult zero =
+        run_plan(PolynomialPlan(empty, {.dtypes = std::vector<DType>(empty.operands.size(), DType::float32)}), nothing, {});
+    for (const auto& [name, values] : evaluate(empty, nothing)) CHECK(zero.outputs.at(name) == values);
 
     const Polynomial product = gradients_of_product("24x1o+19x2e+16x0e", "0e+1o+2e", "5x0e", options);
     CHECK_FALSE(transposes(product));

@@ -469,7 +469,7 @@ void run_narrow(const MixView& program, const MixNarrow& m, const Rows<T>& rows,
 template <class T>
 void run_gradient(const MixView& program, const MixGradient& m, const Rows<T>& rows, Pace& pace) {
     const auto table = [&](const MixNumbers& at) { return RowTable<T>{source_of<T>(rows, at).pointers, at.offset}; };  // of operands
-    const RowTable<T> to = table(m.y_gradient);
+    const RowTable<T> to = m.y_gradient.operand < 0 ? RowTable<T>{} : table(m.y_gradient);
     for (int begin = 0; begin < m.parts; begin += gradient_parts) {
         const int count = m.parts - begin < gradient_parts ? m.parts - begin : gradient_parts;
         GradientPart<T> parts[gradient_parts];
@@ -491,7 +491,7 @@ void run_gradient(const MixView& program, const MixGradient& m, const Rows<T>& r
         for (int row = 0; row < rows.block.rows; row += gradient_rows) {
             const int now = rows.block.rows - row < gradient_rows ? rows.block.rows - row : gradient_rows;
             for (int p = 0; p < count; ++p) gradients_of_part<T>(parts[p], row, now, sums, p == 0, pace);
-            add_sums<T>(sums, m.components, to, row, now, m.store && begin == 0);
+            if (to.pointers != nullptr) add_sums<T>(sums, m.components, to, row, now, m.store && begin == 0);
         }
     }
 }

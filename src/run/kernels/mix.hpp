@@ -10,7 +10,7 @@
 // count as operands beyond the polynomial's. Where T is the output itself and has few columns, vectors go along s instead, and the sums of
 // all such paths into the output stay in registers:
 //     narrow:    output[c, d] += sum over paths of sum_s W[s, d] P[c, s]             (P, if it is simple, is never stored)
-// Three paths that are all gradients of such a sum of scalar products, P[s] = x[s] . y, are made in one pass over x:
+// Paths that are gradients of such a sum of scalar products, P[s] = x[s] . y, that of x and another or both, are made in one pass over x:
 //     gradient:  dx[s] = T[s] y,   dy += sum_s x[s] T[s],   P[s] for dW              (T[s] = sum_d W[s, d] g[d], or w[s] g)
 //
 // Plain structs of pointers: see run/kernels/instruction_sets.hpp for why.
@@ -118,8 +118,8 @@ struct MixGradientPart {
 };
 /// y_gradient[i] (+)= sum over parts and s of t[s] x[i, s].
 struct MixGradient {
-    MixNumbers y = {}, y_gradient = {};
-    int components = 1;  ///< 1, 3 or 5
+    MixNumbers y = {}, y_gradient = {};  ///< y_gradient: operand -1 where it is not wanted
+    int components = 1;                  ///< 1, 3 or 5
     int first_part = 0, parts = 0;
     bool store = false;
 };

@@ -1,4 +1,4 @@
-// Gradients of scalar products of every channel (x . y) that meet weights and are added up: all three in one pass over x.
+// Gradients of scalar products of every channel (x . y) that meet weights and are added up: in one pass over x.
 #include "run/kernels/mix_interleaved.hpp"
 #include "run/kernels/mix_parts.hpp"
 
