@@ -16,7 +16,7 @@ struct Free {
 };
 
 /// Workspaces on the processor: as many as calls ran at once, those of moderate size kept, as the system's memory would have to be
-/// touched anew.
+/// touched anew. Nobody waits for the list: in a process that was forked while another thread had it, it is never free again.
 class Workspaces {
  public:
     struct Workspace {
@@ -27,8 +27,8 @@ class Workspaces {
     Workspace take(std::size_t bytes) {
         Workspace result;
         {
-            const std::lock_guard lock(mutex_);
-            if (!kept_.empty()) {
+            const std::unique_lock lock(mutex_, std::try_to_lock);
+            if (lock && !kept_.empty()) {
                 result = std::move(kept_.back());
                 kept_.pop_back();
             }
@@ -44,8 +44,8 @@ class Workspaces {
 
     void give_back(Workspace workspace) {
         if (workspace.bytes == 0 || workspace.bytes > kept_bytes) return;
-        const std::lock_guard lock(mutex_);
-        kept_.push_back(std::move(workspace));
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (lock) kept_.push_back(std::move(workspace));
     }
 
  private:

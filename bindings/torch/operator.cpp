@@ -105,6 +105,8 @@ int dtype_of(const View& view, const std::string& name) {
     throw std::runtime_error(name + ": expected float32, float64, bfloat16 or float16, got another dtype");
 }
 
+std::size_t bytes_of(int dtype) { return dtype == CLEBSCH_FLOAT64 ? 8 : dtype == CLEBSCH_FLOAT32 ? 4 : 2; }
+
 /// A list that this object owns.
 using OwnedList = std::unique_ptr<void, int (*)(List)>;
 
@@ -151,7 +153,8 @@ std::vector<Owned> run(Known& known, std::vector<Owned> tensors, const std::vect
         const Signature::Operand& operand = what.operands[i];
         const std::int64_t count = rows_of(operand.space), size = operand.row_size;
         if (operand.is_output) {
-            outputs.push_back(make_tensor(count, size, number, first.placement));
+            const std::size_t bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(size) * bytes_of(dtype);
+            outputs.push_back(make_result(count, size, number, first.placement, bytes));
             buffers[i] = {view_of(outputs.back().get()).data, dtype, count, 0};
             continue;
         }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "results.hpp"
 #include "torch_functions.hpp"
 
 namespace clebsch::torch {
@@ -98,6 +99,22 @@ inline Owned make_tensor(std::int64_t rows, std::int64_t size, std::int32_t dtyp
     const std::int64_t sizes[] = {rows, size}, strides[] = {size, 1};
     Tensor tensor = nullptr;
     check_torch(functions().tensor_make(2, sizes, strides, dtype, placement.device_type, placement.device_index, &tensor), "empty_strided");
+    return Owned(tensor);
+}
+
+/// The same for a result of `bytes` bytes, whose memory other results had before if there are many (results.hpp).
+inline Owned make_result(std::int64_t rows, std::int64_t size, std::int32_t dtype, Placement placement, std::size_t bytes) {
+    const Functions& torch = functions();
+    if (placement.device_type == torch.cuda() || bytes < ResultMemory::large || torch.tensor_around == nullptr)
+        return make_tensor(rows, size, dtype, placement);
+    const std::int64_t sizes[] = {rows, size}, strides[] = {size, 1};
+    void* const memory = ResultMemory::instance().take(bytes);
+    Tensor tensor = nullptr;
+    const auto destroy = [](void* data, void*) { ResultMemory::instance().give_back(data); };
+    const int status = torch.tensor_around(memory, 2, sizes, strides, 0, dtype, placement.device_type, placement.device_index, &tensor,
+                                           torch.strided_layout(), nullptr, 0, destroy, nullptr);
+    if (status != 0) ResultMemory::instance().give_back(memory);
+    check_torch(status, "from_blob");
     return Owned(tensor);
 }
 

@@ -48,6 +48,8 @@ Functions load() {
     need("aoti_torch_get_device_index", result.tensor_device_index);
     need("aoti_torch_delete_tensor_object", result.tensor_delete);
     need("aoti_torch_empty_strided", result.tensor_make);
+    find(library, "torch_from_blob", result.tensor_around);
+    need("aoti_torch_layout_strided", result.strided_layout);
     need("torch_call_dispatcher", result.call);
     need("aoti_torch_memory_format_contiguous_format", result.contiguous_format);
     need("aoti_torch_dtype_float32", result.float32);

@@ -45,6 +45,12 @@ struct Functions {
     int (*tensor_delete)(Tensor tensor);
     int (*tensor_make)(std::int64_t dimensions, const std::int64_t* sizes, const std::int64_t* strides, std::int32_t dtype,
                        std::int32_t device_type, std::int32_t device_index, Tensor* result);
+    /// A tensor of memory that is there, and what to call when it goes. Null before PyTorch 2.11.
+    int (*tensor_around)(void* data, std::int64_t dimensions, const std::int64_t* sizes, const std::int64_t* strides, std::int64_t offset,
+                         std::int32_t dtype, std::int32_t device_type, std::int32_t device_index, Tensor* result, std::int32_t layout,
+                         const std::uint8_t* metadata, std::int64_t metadata_size, void (*destroy)(void* data, void* context),
+                         void* context);
+    std::int32_t (*strided_layout)();
     int (*call)(const char* operator_name, const char* overload, Value* stack, std::uint64_t version);
     std::int32_t (*contiguous_format)();
 

@@ -12,6 +12,7 @@ except ImportError as error:
 
 from ._accelerate import Acceleration, accelerate
 from ._launch import check_indices
+from ._results import empty_cache
 from .edge_frame import Rotate, SO2Linear, WignerMatrices, edge_rotations
 from .modules import (
     Convolution,
@@ -42,4 +43,5 @@ __all__ = [
     "accelerate",
     "check_indices",
     "edge_rotations",
+    "empty_cache",
 ]

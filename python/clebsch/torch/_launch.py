@@ -15,6 +15,7 @@ from .._threads import times_set
 from ..operation import DTYPES
 from ._known import Described
 from ._native import native
+from ._results import LARGE, large_result
 
 _DTYPES = {torch.float32: "float32", torch.float64: "float64", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 _INDEX_TYPES = {torch.int32: 0, torch.int64: 1}
@@ -101,6 +102,7 @@ class Prepared:
             _on_gpus.append(self)
         self.frames: list[Frame] = []
         self.native = self._native_handle()
+        self.large_from = LARGE // dtype.itemsize if self.gpu is None else None  #: numbers of a result whose memory is kept
         if native is not None and self.native is not None:
             weakref.finalize(self, native.clebsch_torch_direct_destroy, self.native)
         words = Struct(f"={len(operands) + len(indices) + len(what.spaces)}Q")
@@ -138,7 +140,11 @@ class Prepared:
             if count < 0:
                 return None
         like = inputs[0]
-        outputs = [like.new_empty((1 if space < 0 else rows[space], size)) for _, space, size in self.writes]
+        outputs = []
+        for _, space, size in self.writes:
+            count = 1 if space < 0 else rows[space]
+            large = self.large_from is not None and count * size >= self.large_from
+            outputs.append(large_result(self.dtype, count, size) if large else like.new_empty((count, size)))
         try:
             memory, address = self.words.pop()
         except IndexError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import c_char_p, c_int, c_void_p
+from ctypes import c_char_p, c_int, c_int64, c_uint64, c_void_p
 from pathlib import Path
 
 from .._library import library
@@ -22,6 +22,10 @@ def _loaded() -> ctypes.CDLL | None:
     found.clebsch_torch_direct.argtypes, found.clebsch_torch_direct.restype = [c_void_p, c_void_p, c_int, c_int], c_void_p
     found.clebsch_torch_direct_destroy.argtypes, found.clebsch_torch_direct_destroy.restype = [c_void_p], None
     found.clebsch_torch_direct_call.argtypes, found.clebsch_torch_direct_call.restype = [c_void_p, c_void_p], c_int
+    found.clebsch_torch_result.argtypes, found.clebsch_torch_result.restype = [c_int, c_int, c_int64, c_int64], c_void_p
+    found.clebsch_torch_result_error.argtypes, found.clebsch_torch_result_error.restype = [], c_char_p
+    found.clebsch_torch_empty_cache.argtypes, found.clebsch_torch_empty_cache.restype = [], None
+    found.clebsch_torch_kept_bytes.argtypes, found.clebsch_torch_kept_bytes.restype = [], c_uint64
     return found
 
 
