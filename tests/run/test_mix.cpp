@@ -193,9 +193,9 @@ Polynomial gradients_of_product(const char* x, const char* y, const char* out, c
                                 const std::vector<std::string>& of = {"x", "y", "weights"}) {
     return vjp(tensor_product(fully_connected(Irreps(x), Irreps(y), Irreps(out)), options), of);
 }
-/// How many scalar products have all their gradients made together.
+/// How many scalar products have gradients made in one pass.
 int made_together(const Polynomial& polynomial) {
-    const std::string text = choose_kernels(polynomial, InstructionSet::baseline, "mix").kernels.front()->explain(),
+    const std::string text = choose_kernels(polynomial, available_instruction_sets().front(), "mix").kernels.front()->explain(),
                       before = "gradients in one pass of ";
     const std::size_t at = text.find(before);
     return at == std::string::npos ? 0 : std::stoi(text.substr(at + before.size()));
