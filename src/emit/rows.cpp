@@ -31,6 +31,9 @@ class RowsEmitter {
         source_.line(type() + "* const right = n + " + number(schedule_.right_place) + ";");
         source_.line("const i64 row = static_cast<i64>(blockIdx.x) * " + number(RowsSchedule::warps) + " + threadIdx.x / 32;");
         source_.line("if (row >= a.rows) return;");
+        for (const RowsAsked& asked : schedule_.asked)
+            source_.line("ask_for(" + name(Kind::data, asked.operand) + ", row, " + name(Kind::stride, asked.operand) + ", " +
+                         number(asked.numbers) + ");");
         write_rows();
         write_inputs();
         if (masked_) source_.line("if (!masked) {");

@@ -31,6 +31,12 @@ struct RowsProduct {
     std::vector<RowsUse> uses;
 };
 
+/// The first numbers of a row of matrices.
+struct RowsAsked {
+    int operand = 0;
+    std::int64_t numbers = 0;
+};
+
 struct RowsSchedule {
     std::vector<RowsProduct> products;
     std::vector<bool> matrix;                   ///< of every operand
@@ -38,6 +44,7 @@ struct RowsSchedule {
     std::int64_t right_place = 0, numbers = 0;  ///< numbers of several factors along columns; all
     bool ahead = false;                         ///< the numbers of all matrices' rows are made before the first product
     std::vector<std::pair<int, int>> zero;      ///< segments of matrices that no path writes
+    std::vector<RowsAsked> asked;               ///< what a row asks the second-level cache for before it looks at anything else
     int shared_bytes = 0;
     int blocks = 1;                  ///< on a multiprocessor at once: what registers a thread may have
     static constexpr int warps = 4;  ///< of a block, a row each

@@ -58,9 +58,10 @@ void choose_runs(const GpuProblem& problem, int o, StreamOperand& result) {
 }
 
 /// Which rows without channels the producer's lanes read 32 at a time instead of one by one: those that the copy engine does not take, for
-/// which every row would wait, and the only one of numbers of fewer bits than the arithmetic has, which every warp would convert.
+/// which every row would wait, and the only one of numbers of fewer bits than the arithmetic has, which every warp would convert. Longer
+/// rows take shared memory that stages and parked numbers need more.
 void choose_carried(const GpuProblem& problem, StreamSchedule& schedule) {
-    constexpr std::int64_t most_numbers = 32, unit = 16;
+    constexpr std::int64_t most_numbers = 16, unit = 16;
     std::vector<std::size_t> without_channels;
     for (std::size_t o = 0; o < schedule.operands.size(); ++o)
         if (schedule.operands[o].way == StreamWay::staged && !has_channels(problem.polynomial, static_cast<int>(o)))

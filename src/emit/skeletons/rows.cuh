@@ -1,6 +1,18 @@
 // Polynomials whose rows have weight matrices of their own (fully connected tensor products, their derivatives). A warp has a row: numbers of
 // the row that are no matrices lie in shared memory; matrices are read once, or written once, a piece a lane as they lie in memory.
 
+// Asks the second-level cache for whole pieces of 16 bytes of a row's first numbers. Their address is computed for this alone: kept for later,
+// it would take registers all the while.
+template <class S> static __device__ __forceinline__ void ask_for(const S* rows, i64 row, i64 stride, int count) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("" : "+l"(row));
+    const unsigned long long at = reinterpret_cast<unsigned long long>(rows + row * stride), begin = (at + 15) & ~15ull,
+                             end = (at + count * sizeof(S)) & ~15ull;
+    if (threadIdx.x % 32 == 0 && begin < end)
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(begin), "r"(static_cast<unsigned>(end - begin)) : "memory");
+#endif
+}
+
 // ---- portable from here: tests put their own definitions in front of it
 template <class S, int Count> struct __align__(Count * sizeof(S)) Piece { S at[Count]; };
 
