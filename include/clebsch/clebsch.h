@@ -223,9 +223,9 @@ typedef struct clebsch_call {
     { sizeof(clebsch_call), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL }
 
 /// Runs a plan. Outputs are overwritten; rows nothing is added to become zero. Bitwise repeatable for any number of threads. Allocates
-/// lists as long as the operation's operands, what a program needs to run so many rows if its workspace size was not asked for, and copies
-/// of arrays of 8-byte numbers that are not at a multiple of 8 bytes. Inputs and outputs must not overlap. A plan for a GPU: puts the work
-/// on the default stream and does not wait (clebsch_launch_on_stream).
+/// nothing but what a program needs to run so many rows if its workspace size was not asked for, copies of arrays of 8-byte numbers that
+/// are not at a multiple of 8 bytes, lists of more than 16 operands, and the first time in a thread a list of them. Inputs and outputs
+/// must not overlap. A plan for a GPU: puts the work on the default stream and does not wait (clebsch_launch_on_stream).
 CLEBSCH_API clebsch_status clebsch_launch(const clebsch_plan* plan, const clebsch_call* call);
 /// Puts the work of a plan for a GPU on a stream (CUstream, cudaStream_t; NULL: the default one). Does not wait, compile or allocate device
 /// memory, so that it can be captured into a CUDA graph; `parallel` means nothing. Values of indices are checked by the kernels: one

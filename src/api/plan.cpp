@@ -33,9 +33,11 @@ using namespace clebsch;
 using api::guarded;
 using api::require;
 
-DType dtype_of(int number, const std::string& where) {
+/// `where()` names it in an error.
+template <class Where>
+DType dtype_of(int number, const Where& where) {
     if (number < CLEBSCH_FLOAT32 || number > CLEBSCH_FLOAT16)
-        fail(where + ": expected 0 (float32), 1 (float64), 2 (bfloat16) or 3 (float16), got " + std::to_string(number));
+        fail(where() + ": expected 0 (float32), 1 (float64), 2 (bfloat16) or 3 (float16), got " + std::to_string(number));
     return static_cast<DType>(number);
 }
 
@@ -43,13 +45,14 @@ DType dtype_of(int number, const std::string& where) {
 template <class Options>
 Options common_options(const clebsch_plan_options& given, std::size_t operands) {
     Options options;
-    const DType dtype = dtype_of(given.dtype, "dtype");
+    const DType dtype = dtype_of(given.dtype, [] { return std::string("dtype"); });
     if (given.dtypes == nullptr) {
         options.dtypes.assign(operands, dtype);
     } else {
         if (given.dtype_count != operands)
             fail("dtypes: expected one per operand (" + std::to_string(operands) + "), got " + std::to_string(given.dtype_count));
-        for (std::size_t i = 0; i < operands; ++i) options.dtypes.push_back(dtype_of(given.dtypes[i], "dtypes[" + std::to_string(i) + "]"));
+        for (std::size_t i = 0; i < operands; ++i)
+            options.dtypes.push_back(dtype_of(given.dtypes[i], [i] { return "dtypes[" + std::to_string(i) + "]"; }));
     }
     for (const DType operand : options.dtypes)
         if (operand == DType::float64) options.compute = DType::float64;
@@ -116,9 +119,28 @@ std::optional<gpu::AscendingCheck> ascending_check(const clebsch_operation& oper
 template <class Plan>
 constexpr bool on_gpu = std::is_same_v<Plan, gpu::PolynomialPlan> || std::is_same_v<Plan, gpu::ProgramPlan>;
 
+/// As a vector, but the first ones take no memory: a launch allocates nothing.
+template <class T>
+class ShortList {
+ public:
+    void push_back(const T& value) {
+        if (size_ == few_.size()) many_.assign(few_.begin(), few_.end());
+        if (size_ < few_.size()) few_[size_] = value;
+        else many_.push_back(value);
+        ++size_;
+    }
+    std::span<const T> span() const { return size_ <= few_.size() ? std::span<const T>(few_.data(), size_) : many_; }
+    const T& operator[](std::size_t i) const { return span()[i]; }
+
+ private:
+    std::array<T, 16> few_{};
+    std::vector<T> many_;
+    std::size_t size_ = 0;
+};
+
 struct Buffers {
-    std::vector<Buffer> buffers;
-    std::vector<IndexBuffer> indices;
+    ShortList<Buffer> buffers;
+    ShortList<IndexBuffer> indices;
     std::span<const std::int64_t> rows;
 };
 
@@ -132,8 +154,8 @@ Buffers buffers_of(const clebsch_call& call, std::size_t operands, std::size_t i
     Buffers result;
     for (std::size_t i = 0; i < operands; ++i) {
         const clebsch_buffer& buffer = call.buffers[i];
-        result.buffers.push_back(
-            {buffer.data, dtype_of(buffer.dtype, "buffers[" + std::to_string(i) + "].dtype"), buffer.rows, buffer.row_stride});
+        result.buffers.push_back({buffer.data, dtype_of(buffer.dtype, [i] { return "buffers[" + std::to_string(i) + "].dtype"; }),
+                                  buffer.rows, buffer.row_stride});
     }
     for (std::size_t i = 0; i < indices; ++i) {
         const clebsch_index_buffer& index = call.indices[i];
@@ -313,7 +335,7 @@ clebsch_status launch(const clebsch_plan* plan, const clebsch_call* call, std::o
         const Buffers buffers = buffers_of(*call, plan->operands.size(), plan->indices.size());
         check_overlap(*plan, buffers, *call);
         const std::shared_ptr<ThreadPool> pool = api::current_pool();
-        const Call run{.buffers = buffers.buffers, .indices = buffers.indices, .rows = buffers.rows};
+        const Call run{.buffers = buffers.buffers.span(), .indices = buffers.indices.span(), .rows = buffers.rows};
         std::visit(
             [&](const auto& value) {
                 const Workspace workspace{.data = call->workspace, .bytes = call->workspace_bytes};
