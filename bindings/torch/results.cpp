@@ -52,9 +52,9 @@ ResultMemory& ResultMemory::instance() {
 }
 
 void* ResultMemory::take(std::size_t bytes) {
-    // Numbers of rows change a little from call to call: sizes in steps of about a 16th, of blocks up to a quarter larger than asked for.
+    // Numbers of rows change a little from call to call: sizes in steps of a 16th to an 8th, of blocks up to a quarter larger than asked.
     std::size_t step = alignment;
-    while (step < bytes / 16) step *= 2;
+    while (limit_ > 0 && step < bytes / 16) step *= 2;
     bytes = (bytes + step - 1) / step * step;
     {
         const std::lock_guard lock(mutex_);
