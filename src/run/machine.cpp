@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "run/dynamic_library.hpp"
 
 namespace clebsch {
 namespace {
@@ -79,20 +78,6 @@ std::vector<InstructionSet> compiled_sets() {
     };
 }
 
-LibraryStatus probe(std::string name, std::string purpose, const std::vector<std::string>& files) {
-    LibraryStatus status{std::move(name), std::move(purpose), false, {}};
-    for (const std::string& file : files) {
-        try {
-            status.text = DynamicLibrary(file).path();
-            status.found = true;
-            return status;
-        } catch (const Error& error) {
-            if (status.text.empty()) status.text = error.what();
-        }
-    }
-    return status;
-}
-
 }  // namespace
 
 MachineInfo machine_info() {
@@ -112,11 +97,6 @@ MachineInfo machine_info() {
         info.compiled.push_back(std::move(status));
     }
     return info;
-}
-
-std::vector<LibraryStatus> cuda_libraries() {
-    return {probe("CUDA driver", "running on NVIDIA GPUs", {"libcuda.so.1", "libcuda.so"}),
-            probe("NVRTC", "compiling kernels for NVIDIA GPUs", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})};
 }
 
 }  // namespace clebsch

@@ -1,5 +1,5 @@
 #pragma once
-// The machine as a user is told about it: processor, caches, instruction sets and why one was chosen, libraries that are or are not there.
+// The machine as a user is told about it: processor, caches, instruction sets and why one was chosen.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,12 +15,6 @@ struct InstructionSetStatus {
     std::string why;
 };
 
-struct LibraryStatus {
-    std::string name, purpose;
-    bool found = false;
-    std::string text;  ///< where, or why not
-};
-
 struct MachineInfo {
     std::string processor;                       ///< its own name, or the architecture's
     int processors = 1;                          ///< this process may run on
@@ -31,8 +25,5 @@ struct MachineInfo {
 
 /// Reads /proc and /sys; what cannot be read stays empty. Throws Error only for a CLEBSCH_INSTRUCTION_SET that cannot be used.
 MachineInfo machine_info();
-
-/// Whether the CUDA driver and the run-time compiler NVRTC can be loaded here. Loads each for a moment; never throws.
-std::vector<LibraryStatus> cuda_libraries();
 
 }  // namespace clebsch

@@ -76,6 +76,61 @@ double sum_of(const std::vector<Candidate>& list) {
     return sum;
 }
 
+/// Light kernels joined while that makes the sum smaller: every kernel reads what has no channels, and its producers handle every row. Of
+/// the pairs that are looked at, the one that saves most comes first; as that may take a kernel from a better pair, so do the next ones in
+/// turn.
+class Joining {
+ public:
+    explicit Joining(const GpuProblem& problem) : problem_(problem) {}
+
+    std::vector<Candidate> best_of(const std::vector<Candidate>& list) {
+        constexpr std::size_t tried = 3;  // of the first pairs: every one asks for further schedules
+        std::vector<Candidate> best = joined_from(list);
+        const std::vector<Paths> pairs = worthwhile(list);
+        for (std::size_t p = 1; p < std::min(tried, pairs.size()); ++p)
+            if (std::vector<Candidate> other = joined_from(with(list, pairs[p])); sum_of(other) < sum_of(best)) best = std::move(other);
+        return best;
+    }
+
+ private:
+    const GpuProblem& problem_;
+    std::map<Paths, Candidate> pairs_;
+
+    /// Pairs that save something, the one that saves most first. A saving that is small beside what the pair takes may be none: longer code
+    /// is what is predicted worst.
+    std::vector<Paths> worthwhile(std::vector<Candidate> list) {
+        constexpr std::size_t most_light = 5;  // every pair is scheduled
+        constexpr double least_saving = 0.025;
+        if (list.size() <= 2) return {};
+        std::ranges::stable_sort(list, {}, &Candidate::cycles);
+        std::vector<std::pair<double, Paths>> saved;
+        for (std::size_t i = 0; i < std::min(most_light, list.size()); ++i)
+            for (std::size_t j = i + 1; j < std::min(most_light, list.size()); ++j) {
+                const Paths both = joined(list[i].paths, list[j].paths);
+                const auto [found, fresh] = pairs_.try_emplace(both);
+                if (fresh) found->second = candidate(problem_, both);
+                const double apart = list[i].cycles + list[j].cycles, saving = apart - found->second.cycles;
+                if (saving > least_saving * apart) saved.emplace_back(saving, both);
+            }
+        std::ranges::stable_sort(saved, std::greater<>{}, &std::pair<double, Paths>::first);
+        std::vector<Paths> result;
+        result.reserve(saved.size());
+        for (auto& [saving, both] : saved) result.push_back(std::move(both));
+        return result;
+    }
+    /// The list with one kernel instead of two.
+    std::vector<Candidate> with(std::vector<Candidate> list, const Paths& pair) const {
+        std::erase_if(list, [&](const Candidate& one) { return std::ranges::includes(pair, one.paths); });
+        list.push_back(pairs_.at(pair));
+        return list;
+    }
+    std::vector<Candidate> joined_from(std::vector<Candidate> list) {
+        for (std::vector<Paths> pairs = worthwhile(list); !pairs.empty(); pairs = worthwhile(list))
+            list = with(std::move(list), pairs.front());
+        return list;
+    }
+};
+
 /// Whether kernels that each take some paths leave together what all paths mean: no kernel clears what another one stored, be it because
 /// its row is masked for one of them alone or because it holds sums over channels beside numbers with channels.
 bool can_be_split(const GpuProblem& problem) {
@@ -106,34 +161,7 @@ std::vector<StreamKernel> stream_kernels(const GpuProblem& problem, std::string&
     constexpr std::size_t most_sets = 16;  // every one is scheduled
     if (sets.size() > 1 && sets.size() <= most_sets)
         for (const Paths& paths : sets) list.push_back(candidate(problem, paths));
-    // Light kernels are joined while that makes the sum smaller: every kernel reads what has no channels, and its producers handle every
-    // row. Of the pairs that were looked at, the one that saves most comes first. A saving that is small beside what the pair takes may be
-    // none: longer code is what is predicted worst.
-    std::map<Paths, Candidate> pairs;
-    constexpr std::size_t most_light = 5;  // every pair is scheduled
-    constexpr double least_saving = 0.025;
-    for (bool changed = split == StreamSplit::chosen; changed && list.size() > 2;) {
-        changed = false;
-        std::ranges::stable_sort(list, {}, &Candidate::cycles);
-        double most = 0;
-        std::size_t one = 0, other = 0;
-        for (std::size_t i = 0; i < std::min(most_light, list.size()); ++i)
-            for (std::size_t j = i + 1; j < std::min(most_light, list.size()); ++j) {
-                const Paths both = joined(list[i].paths, list[j].paths);
-                const auto [found, fresh] = pairs.try_emplace(both);
-                if (fresh) found->second = candidate(problem, both);
-                const double apart = list[i].cycles + list[j].cycles, saved = apart - found->second.cycles;
-                if (saved > most && saved > least_saving * apart) {
-                    most = saved;
-                    one = i;
-                    other = j;
-                    changed = true;
-                }
-            }
-        if (!changed) break;
-        list[one] = std::move(pairs.at(joined(list[one].paths, list[other].paths)));
-        list.erase(list.begin() + static_cast<std::ptrdiff_t>(other));
-    }
+    if (split == StreamSplit::chosen) list = Joining(problem).best_of(list);
     const double sum = sum_of(list);
     if (list.size() > 1 && (sum * least_gain < best || (split == StreamSplit::always && std::isfinite(sum)))) {
         std::ranges::sort(list, {}, &Candidate::paths);

@@ -48,14 +48,15 @@ int run(bool json, const MachineOptions& options) {
         {{"name", "name", false}, {"found", "found", false}, {"purpose", "for", false}, {"where", "where, or why not", false}});
     const VesinStatus vesin = vesin_status();
     libraries.row({"vesin", vesin.found, "neighbour lists", one_line(vesin.text)});
-    for (const LibraryStatus& library : cuda_libraries())
-        libraries.row({library.name, library.found, library.purpose, one_line(library.text)});
+    const gpu::DriverStatus driver = gpu::driver_status();
+    libraries.row({"CUDA driver", driver.found, "running on NVIDIA GPUs", one_line(driver.text)});
+    const gpu::CompilerStatus compiler = gpu::compiler_status();
+    libraries.row({"NVRTC", compiler.found, "compiling kernels for NVIDIA GPUs", one_line(compiler.text)});
     if (gpu) {
         const gpu::Device& device = gpu::Device::get(*gpu);
         report.fact("gpu", "GPU", device.name());
         report.fact("gpu_target", "its architecture", device.target().name());
         report.fact("gpu_multiprocessors", "its multiprocessors", device.multiprocessors());
-        const gpu::CompilerStatus compiler = gpu::compiler_status();
         if (!compiler.found) throw Error(ErrorKind::not_found, compiler.text);
     }
     report.print(json);

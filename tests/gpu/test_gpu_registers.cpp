@@ -121,6 +121,7 @@ TEST_CASE("kernels of named problems need the registers and shared memory of the
         return;
     }
     const std::map<std::string, Line> table = read_table(CLEBSCH_TEST_DATA "/gpu_kernels.txt");
+    const bool as_tabled = gpu::compiler_status().text.find("NVRTC 13.0") != std::string::npos;
     for (const Case& one : cases) {
         CAPTURE(one.key);
         const auto known = table.find(one.key);
@@ -129,7 +130,7 @@ TEST_CASE("kernels of named problems need the registers and shared memory of the
         CHECK(one.line.shared == known->second.shared);
         // Another release of the compiler allocates a little differently.
         CHECK(one.line.registers <= known->second.registers + 8);
-        CHECK(one.line.spilled <= known->second.spilled + 64);
+        CHECK(one.line.spilled <= known->second.spilled + (as_tabled ? 0 : 64));
     }
 }
 

@@ -192,6 +192,8 @@ TEST_CASE("info: one chosen instruction set among the usable ones, libraries wit
     for (const json& library : info["libraries"]) CHECK_FALSE(library["where"].get<std::string>().empty());
     const std::string best = info["instruction_sets"].front()["name"];
     CHECK(contains(run_program({"info"}, {"CLEBSCH_INSTRUCTION_SET=" + best}).out, "asked for by CLEBSCH_INSTRUCTION_SET"));
+    // As it is looked for when a kernel is compiled.
+    CHECK(contains(run_program({"info"}, {"CLEBSCH_NVRTC=/nowhere/libnvrtc.so"}).out, "/nowhere/libnvrtc.so: "));
 }
 
 TEST_CASE("explain: counts of a convolution and of its derivatives, by hand") {
