@@ -21,7 +21,7 @@ int up(int value, int multiple) { return (value + multiple - 1) / multiple * mul
 constexpr int least_channels = 4;            // fewer would leave nearly all lanes idle
 constexpr int most_channels = 1024;          // 32 blocks of 32
 constexpr double parked_instructions = 5;    // of a warp for a row and number that it has parked: reading it, and having it in mind
-constexpr double spilled_instructions = 10;  // likewise of one that may be spilled: writing and reading it
+constexpr double spilled_instructions = 16;  // likewise of one that may be spilled: writing and reading it
 constexpr int most_live = 176;               // registers that may hold numbers through the loop
 
 /// Why a path is not for this schedule; empty if it is.
