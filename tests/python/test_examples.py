@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
 
+import clebsch
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +43,15 @@ def test_pages_print_what_they_show(page: str, monkeypatch: pytest.MonkeyPatch) 
         assert words(printed.getvalue()) == words(shown)
         compared += bool(shown)
     assert compared
+
+
+def test_the_page_of_the_text_shows_descriptions() -> None:
+    page = (ROOT / "docs" / "text.md").read_text()
+    texts = [text for text in re.findall(r"(?:^    .*\n)+", page, flags=re.MULTILINE) if text.startswith("    clebsch ")]
+    assert len(texts) >= 2
+    for text in texts:
+        operation = clebsch.Operation(text)
+        assert clebsch.Operation(operation.text) == operation
 
 
 def test_an_operation_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
