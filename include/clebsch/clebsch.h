@@ -275,7 +275,8 @@ typedef struct clebsch_graph_options {
 
 /// Needs the vesin library (pip install vesin); see clebsch_set_vesin_library.
 CLEBSCH_API clebsch_status clebsch_graph_build(const clebsch_graph_options* options, clebsch_graph** graph);
-/// Path of libvesin.so, tried before the other places it is looked for (docs/graphs.md).
+/// Path of libvesin.so, of vesin's package folder or of a Python prefix: tried before all other places (docs/graphs.md) unless
+/// CLEBSCH_VESIN_LIBRARY is set, when the first graph is built. What is not there is named in that call's error.
 CLEBSCH_API clebsch_status clebsch_set_vesin_library(const char* path);
 CLEBSCH_API void clebsch_graph_destroy(clebsch_graph* graph);
 CLEBSCH_API int64_t clebsch_graph_edge_count(const clebsch_graph* graph);

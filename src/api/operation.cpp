@@ -30,7 +30,7 @@ std::vector<std::string> names_of(const char* const* inputs, size_t count) {
     if (count != 0) require(inputs, "inputs");
     std::vector<std::string> names;
     for (size_t i = 0; i < count; ++i) {
-        require(inputs[i], "inputs[i]");
+        if (inputs[i] == nullptr) fail("inputs[" + std::to_string(i) + "]: expected a name, got NULL");
         names.emplace_back(inputs[i]);
     }
     return names;

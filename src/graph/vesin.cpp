@@ -191,10 +191,14 @@ class VesinStore {
         if (const char* chosen = std::getenv("CLEBSCH_VESIN_LIBRARY"); chosen && chosen[0] != '\0') {
             try {
                 return open(chosen);  // an explicit choice: no other place is tried in its stead
-            } catch (const Error& error) { throw Error(error.kind(), std::string("CLEBSCH_VESIN_LIBRARY: ") + error.what()); }
+            } catch (const Error& error) {
+                throw Error(error.kind(), std::string("CLEBSCH_VESIN_LIBRARY: ") + error.what() + " (" + vesin_install_command + ")");
+            }
         }
         std::vector<std::string> files;
+        std::string tried;
         if (!path_.empty()) add_library_files(files, path_);
+        if (!path_.empty() && files.empty()) tried = "\n  " + path_ + ": neither a file nor a folder with the library in it";
         if (const std::string own = own_folder(); !own.empty()) {
             add_library_files(files, own);
             add_library_files(files, std::filesystem::path(own) / "..");            // a Python prefix with the program in its bin
@@ -204,7 +208,6 @@ class VesinStore {
         if (const char* environment = std::getenv("VIRTUAL_ENV"); environment && environment[0] != '\0')
             add_library_files(files, environment);
         files.push_back("libvesin.so");  // the system loader's search
-        std::string tried;
         std::optional<Error> wrong_version;
         for (const std::string& file : files) {
             try {

@@ -54,8 +54,9 @@ int run(const Arguments& arguments) {
         double shortest, longest;
     };
     std::vector<Row> rows;
-    for (const XyzFrame& frame : frames) {
-        const Graph graph = build_graph(frame.structure, arguments.cutoff);
+    for (std::size_t f = 0; f < frames.size(); ++f) {
+        const XyzFrame& frame = frames[f];
+        const Graph graph = in_frame(arguments.file, f, [&] { return build_graph(frame.structure, arguments.cutoff); });
         Row row{composition(frame), periodic_text(frame.structure), graph.nodes, graph.edges(), 0, 0, 0, INFINITY, 0};
         for (std::int64_t e = 0; e < graph.edges(); ++e) {
             const double* v = graph.vectors.data() + 3 * e;

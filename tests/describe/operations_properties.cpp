@@ -458,7 +458,8 @@ TEST_CASE("errors name the operation, the option or instruction, what was expect
         error_of("custom_product",
                  {{"in1", "1x(2)"}, {"in2", "1x(2)"}, {"out", "1x(1)"}, {"instructions", "0,0,0,uuu,plain"}, {"coefficients", "0,0,0"}}),
         {"0,1,2:0.5"});
-    contains(error_of("fully_connected", {{"in1", "4000000000x0e"}, {"in2", "4000000000x0e"}, {"out", "1x0e"}}), {"exceeds 2^63"});
+    contains(error_of("fully_connected", {{"in1", "4000000000x0e"}, {"in2", "4000000000x0e"}, {"out", "1x0e"}}),
+             {"channels: ", "2^63", "4000000000 x 4000000000"});
 }
 
 TEST_CASE("options are read from lines of text") {

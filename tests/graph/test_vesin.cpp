@@ -58,17 +58,20 @@ TEST_CASE("an explicitly chosen vesin that does not work is an error that says w
         const std::string status = status_with("CLEBSCH_VESIN_LIBRARY=" + path);
         CAPTURE(status);
         CHECK(contains(status, "missing|CLEBSCH_VESIN_LIBRARY: "));
+        CHECK(contains(status, "pip install 'vesin>=0.6,<0.7'"));
         CHECK(contains(status, part));
     }
 }
 
 TEST_CASE("without vesin the error holds the install command and what was tried") {
-    const std::string status = status_with("-u CLEBSCH_VESIN_LIBRARY -u VIRTUAL_ENV -u LD_LIBRARY_PATH");
+    const std::string status =
+        status_with("-u CLEBSCH_VESIN_LIBRARY -u VIRTUAL_ENV -u LD_LIBRARY_PATH CLEBSCH_TEST_VESIN_PATH=/nonexistent/place");
     CAPTURE(status);
     if (contains(status, "found|")) return;  // this system has one installed
     CHECK(contains(status, "pip install 'vesin>=0.6,<0.7'"));
     CHECK(contains(status, "CLEBSCH_VESIN_LIBRARY"));
     CHECK(contains(status, "Tried:"));
+    CHECK(contains(status, "/nonexistent/place: neither a file nor a folder"));
     CHECK(contains(status, "libvesin.so"));
 }
 

@@ -110,6 +110,12 @@ def test_messages_are_utf8_whatever_they_quote(text: bytes) -> None:
     assert f"'{quoted}'" in message()
 
 
+def test_a_missing_name_is_refused_by_its_number() -> None:
+    operation = clebsch.Operation(SQUARE)
+    assert lib.library.clebsch_operation_vjp(operation._handle, (c_char_p * 2)(b"x", None), 2, byref(c_void_p())) == INVALID
+    assert message() == "inputs[1]: expected a name, got NULL"
+
+
 @pytest.mark.parametrize("name", sorted(set(lib._STATUS_FUNCTIONS) - {"clebsch_set_num_threads"}))
 def test_null_pointers_are_refused_by_name(name: str) -> None:
     numbers = (c_int, c_int64, c_size_t, c_double)

@@ -52,7 +52,11 @@ bool add_path(Polynomial& polynomial, std::vector<Factor> factors, Coefficients 
 std::int64_t channel_product(std::initializer_list<std::int64_t> counts) {
     std::int64_t product = 1;
     for (std::int64_t count : counts)
-        if (__builtin_mul_overflow(product, count, &product)) fail("the number of channels exceeds 2^63");
+        if (__builtin_mul_overflow(product, count, &product)) {
+            std::string text;
+            for (const std::int64_t factor : counts) text += (text.empty() ? "" : " x ") + std::to_string(factor);
+            fail("channels: expected fewer than 2^63 in a segment, got " + text);
+        }
     return product;
 }
 
