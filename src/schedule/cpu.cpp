@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "schedule/letters.hpp"
 
 namespace clebsch {
 namespace {
@@ -71,6 +72,21 @@ std::string list_of(const std::vector<int>& paths) {
     return text;
 }
 
+/// Why `general` has these paths: what of them no other family has loops for.
+std::string reason_for_general(const Polynomial& polynomial, const std::vector<int>& paths, const std::string& family) {
+    if (!family.empty()) return "no family but '" + family + "' was asked";
+    bool several = false, restricted = false;
+    for (const int p : paths) {
+        const Path& path = polynomial.paths[static_cast<std::size_t>(p)];
+        const auto letters = std::ranges::count_if(path.extents, [](const auto& extent) { return extent.second > 1; });
+        if (!restrictions(path).empty()) restricted = true;
+        else if (letters > 1) several = true;
+    }
+    if (several && restricted) return "coefficients meet channels of several letters, and pairs u < v";
+    if (several) return "coefficients meet channels of several letters";
+    return restricted ? "channels are pairs u < v" : "other families need longer channels or fewer factors";
+}
+
 }  // namespace
 
 KernelChoice choose_kernels(const Polynomial& polynomial, InstructionSet isa, const std::string& family) {
@@ -94,7 +110,8 @@ KernelChoice choose_kernels(const Polynomial& polynomial, InstructionSet isa, co
         if (kernel == nullptr) continue;
         std::ranges::sort(taken);
         choice.explain += kernel->name() + ": " + std::to_string(taken.size()) + (taken.size() == 1 ? " path (" : " paths (") +
-                          list_of(taken) + "); " + kernel->explain() + "\n";
+                          list_of(taken) + "); " + kernel->explain() + (last ? "; " + reason_for_general(polynomial, taken, family) : "") +
+                          "\n";
         choice.kernels.push_back(std::move(kernel));
         std::erase_if(left, [&](int p) { return std::ranges::binary_search(taken, p); });
     }

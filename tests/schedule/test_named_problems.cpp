@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "describe/operations/named_problems.hpp"
+#include "describe/operations/tensor_square.hpp"
 #include "schedule/cpu.hpp"
 #include "support/channelwise.hpp"
 
@@ -22,4 +23,16 @@ TEST_CASE("no named problem falls back to general loops, to the second derivativ
         }
     }
     CHECK(polynomials >= 40);
+}
+
+TEST_CASE("what is left to general loops says why") {
+    const auto explained = [](const Polynomial& polynomial, const std::string& family) {
+        return choose_kernels(polynomial, default_instruction_set(), family).explain;
+    };
+    const std::string square = explained(tensor_square(Irreps("32x0e+16x1o")), "");
+    CAPTURE(square);
+    CHECK(square.find("; coefficients meet channels of several letters") != std::string::npos);
+    const auto convolution = std::get<Polynomial>(named_problem("nequix-main"));
+    CHECK(explained(convolution, "general").find("; no family but 'general' was asked") != std::string::npos);
+    CHECK(explained(convolution, "").find("was asked") == std::string::npos);
 }
