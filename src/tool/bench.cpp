@@ -124,7 +124,8 @@ class Bench {
                                       {"limit_share", "of limit"},
                                       {"schedule", "schedule: paths by kernel", false}});
         for (const Problem& problem : problems) measure(problem, graph, names, table);
-        if (fallbacks_ > 0)
+        const bool unasked = fallbacks_ > 0 && arguments_.family.empty();
+        if (unasked)
             report_.note(std::to_string(fallbacks_) + (fallbacks_ == 1 ? " pass uses" : " passes use") +
                          " the general kernel, which a problem people measure should never need: please report it.");
         report_.note(
@@ -136,7 +137,7 @@ class Bench {
             write_file(arguments_.svg, roofline_svg("Clebsch on " + machine_name(), subtitle(), measured_.peaks, points_));
         progress_.now("");
         report_.print(arguments_.json);
-        return fallbacks_ > 0 && arguments_.family.empty() ? exit_check_failed : exit_done;
+        return unasked ? exit_check_failed : exit_done;
     }
 
  private:

@@ -96,7 +96,8 @@ int main(int argc, char** argv) {
     app.footer(
         "Every subcommand explains itself: clebsch bench --help.\n"
         "Exit codes: 0 done, 1 a check failed, 2 usage or bad input, 3 stopped by a signal.\n"
-        "Environment: CLEBSCH_NUM_THREADS, CLEBSCH_INSTRUCTION_SET.");
+        "Environment: CLEBSCH_NUM_THREADS, CLEBSCH_INSTRUCTION_SET, and where vesin and CUDA's compiler are: CLEBSCH_VESIN_LIBRARY, "
+        "CLEBSCH_NVRTC (docs/environment.md has all).");
     int status = exit_done;
     std::signal(SIGXFSZ, SIG_IGN);  // a file size limit makes a write fail, which has a message, instead of ending the program
     try {

@@ -301,6 +301,14 @@ TEST_CASE("bench: a convolution of one's own irreps") {
     CHECK(result["results"][0]["problem"] == "your convolution");
 }
 
+TEST_CASE("bench: general loops that were asked for are no failure") {
+    const ProgramResult forced = run_program({"bench", "--in", "4x0e", "--edge", "0e", "--passes", "forward", "--kernel", "general",
+                                              "--quick", "--seconds", "0.01", "--nodes", "8", "--neighbors", "5", "--copy-megabytes", "8"});
+    CHECK(forced.exit_code == 0);
+    CHECK(contains(forced.out, "general"));
+    CHECK_FALSE(contains(forced.out, "please report"));
+}
+
 TEST_CASE("demo: every pass of a small molecule is checked against the reference") {
     const auto libraries = json_of({"info"})["libraries"];
     if (!libraries.front()["found"].get<bool>()) {
