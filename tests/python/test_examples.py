@@ -26,7 +26,7 @@ def words(text: str) -> list[object]:
     return [pytest.approx(float(piece), rel=1e-7) if re.match(r"-?\d+\.", piece) else piece for piece in pieces if piece]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/run-a-model.md"])
 def test_pages_print_what_they_show(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if not find_spec("vesin"):
         pytest.skip("graphs need vesin")
