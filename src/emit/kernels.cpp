@@ -27,9 +27,17 @@ std::vector<bool> unwritten(const Polynomial& polynomial) {
     return result;
 }
 
+/// The kernel's paths scheduled again; as they are where they do not fit so.
+void schedule_again(StreamKernel& kernel, SpareRegisters spare) {
+    if (spare == SpareRegisters{}) return;
+    kernel.problem.spare = spare;
+    std::string why_not;
+    if (std::optional<StreamSchedule> roomier = schedule_stream(kernel.problem, why_not)) kernel.schedule = std::move(*roomier);
+}
+
 }  // namespace
 
-GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
+GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule, const std::vector<SpareRegisters>& spare) {
     const std::map<std::string, StreamSplit> splits = {{"", StreamSplit::chosen},
                                                        {"stream", StreamSplit::chosen},
                                                        {"stream-whole", StreamSplit::never},
@@ -42,8 +50,13 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule) {
     if (split != splits.end()) kernels.streams = stream_kernels(problem, why_not, split->second);
     if (kernels.streams.empty() && split != splits.end() && !schedule.empty())
         throw Error(ErrorKind::unsupported, "the stream schedule does not take this polynomial: " + why_not);
+    for (std::size_t k = 0; k < std::min(kernels.streams.size(), spare.size()); ++k) schedule_again(kernels.streams[k], spare[k]);
     std::string why_not_rows = why_not;
-    if (kernels.streams.empty() && (schedule.empty() || schedule == "rows")) kernels.rows = schedule_rows(problem, why_not_rows);
+    if (kernels.streams.empty() && (schedule.empty() || schedule == "rows")) {
+        GpuProblem own = problem;
+        if (!spare.empty()) own.spare = spare.front();
+        kernels.rows = schedule_rows(own, why_not_rows);
+    }
     if (!kernels.rows && schedule == "rows")
         throw Error(ErrorKind::unsupported, "the schedule of rows with matrices does not take this polynomial: " + why_not_rows);
     const std::size_t operands = problem.polynomial.operands.size();

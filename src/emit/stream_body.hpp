@@ -44,10 +44,11 @@ void write_start(SourceText& source, const GpuProblem& problem, const StreamBody
 /// flags say, for outputs that are stored in the compute type.
 enum class StreamSums : std::uint8_t { stored, added, part, either };
 void write_flush(SourceText& source, const GpuProblem& problem, const StreamBody& body, StreamSums way);
-/// Bytes from channel to channel in what the body reads and writes in a stage, each once: lane_BYTES is then a variable with this many
-/// times the channel.
+/// Bytes from channel to channel in what the body reads and writes in a stage, each once.
 std::vector<int> lane_steps(const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body);
 /// One row: reads the stage at address `stage`, adds to the sums, stores, adds and reduces what belongs to the row described by `info`.
+/// lane_BYTES are variables, so many times the channel for each of lane_steps, and `partial` is the warp's partial sums; of a frugal
+/// schedule `found` is the thread's place and `found_channel` its channel instead.
 void write_row(SourceText& source, const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body);
 
 }  // namespace clebsch

@@ -118,7 +118,8 @@ class ProducerEmitter : StreamFrame {
             else source_.line("bool adds = false;  // whether the current receiver's sums are one part of several");
             source_.line("const auto target_at = [&](i64 row) { return target_of(a, row); };");
         }
-        source_.line("for (i64 first = team * a.chunk; first < a.rows; first += teams * a.chunk) {");
+        source_.line("for (i64 first = team * a.chunk; first < a.rows; first += " +
+                     (schedule_.frugal ? "blocks_again() * " + number(schedule_.teams) : std::string("teams")) + " * a.chunk) {");
         if (stationary()) {
             write_chunk_borders(schedule_.cuts ? "a.reach" : "a.rows");
             source_.line("if (begin >= end) continue;");
@@ -183,6 +184,7 @@ class ProducerEmitter : StreamFrame {
         source_.line("control->info.row = row;");
         source_.line("control->info.flags = " + std::string(stationary() ? "flags" : "0") + ";");
         if (stationary()) source_.line("control->info.target = target;");
+        if (schedule_.frugal) source_.line("control->info.before = earlier;");
         if (schedule_.parts) source_.line("control->info.part = earlier_part;");
         for (int o = 0; o < operands(); ++o)
             if (plan(o).way == StreamWay::scattered)
@@ -258,6 +260,7 @@ class ProducerEmitter : StreamFrame {
         if (!retires()) source_.line("barrier_wait(&control->empty, phase);");
         const char* const adds = schedule_.parts ? " | (part >= 0 ? sums_add : 0)" : " | (adds ? sums_add : 0)";
         source_.line("if (lane == 0) control->info.flags = rows_end" + std::string(stationary() ? adds : "") + ";");
+        if (schedule_.frugal) source_.line("if (lane == 0) control->info.before = current;");
         if (schedule_.parts) source_.line("if (lane == 0) control->info.part = part;");
         source_.line("__syncwarp();");
         source_.line("if (!alone) barrier_arrive_after_copies(&control->full);");

@@ -395,6 +395,12 @@ std::vector<int> lane_steps(const GpuProblem& problem, const StreamSchedule& sch
 }
 
 void write_row(SourceText& source, const GpuProblem& problem, const StreamSchedule& schedule, const StreamBody& body) {
+    // Every product is of another register that comes from a lane, this one: of several products of one register the assembler of CUDA 13.0
+    // made wrong ones (write_numbers).
+    if (schedule.frugal)
+        for (const int step : lane_steps(problem, schedule, body))
+            source.line("const SharedAddress stage_" + std::to_string(step) + " = stage + opaque(found_channel, found.lane) * " +
+                        std::to_string(step) + ";");
     std::set<std::pair<int, int>> pointers;  // operand, step
     for (const auto& [name, channels] : staged_segments(problem, schedule, body)) {
         const int step = channels ? lane_step(problem, schedule, name) : 0;
@@ -402,8 +408,12 @@ void write_row(SourceText& source, const GpuProblem& problem, const StreamSchedu
         const StreamOperand& operand = schedule.operands[static_cast<std::size_t>(name.operand)];
         const std::string type =
             std::string(operand.handed ? "" : "const ") + type_name(schedule.number_of(problem, static_cast<std::size_t>(name.operand)));
+        const std::string offset = std::to_string(operand.stage_offset);
         source.line(type + "* row_" + std::to_string(name.operand) + "_" + std::to_string(step) + " = " + (step == 0 ? "at_line<" : "at<") +
-                    type + ">(stage + " + std::to_string(operand.stage_offset) + (step == 0 ? "" : " + lane_" + std::to_string(step)) +
+                    type + ">(" +
+                    (step == 0         ? "stage + " + offset
+                     : schedule.frugal ? "stage_" + std::to_string(step) + " + " + offset
+                                       : "stage + " + offset + " + lane_" + std::to_string(step)) +
                     ");");
     }
     std::set<SegmentName> reduced;
@@ -423,6 +433,14 @@ void write_row(SourceText& source, const GpuProblem& problem, const StreamSchedu
         if (body.shares.size() > 1) source.line("{");
         RowWriter(source, problem, schedule, body.shares[s], s).write();
         if (body.shares.size() > 1) source.line("}");
+    }
+    if (schedule.frugal) {
+        source.line("const Place own = place_of(thread_again());");
+        source.line("const int lane = own.lane;");
+        if (schedule.partial_numbers > 0)
+            source.line(type_name(problem.compute) + std::string("* partial = at<") + type_name(problem.compute) + ">(stage + " +
+                        std::to_string(schedule.partial_offset) + " + own.warp * " +
+                        std::to_string(schedule.partial_numbers * bytes_of(problem.compute)) + ");");
     }
     write_reduced(source, problem, schedule, reduced);
 }

@@ -14,6 +14,15 @@ namespace clebsch {
 enum class GpuNumber : std::uint8_t { float32, float64, bfloat16, float16 };
 constexpr int bytes_of(GpuNumber type) { return type == GpuNumber::float64 ? 8 : type == GpuNumber::float32 ? 4 : 2; }
 
+/// What a kernel is made again with because the compiler spilled.
+struct SpareRegisters {
+    bool frugal = false;  ///< consumers of a stream kernel keep nothing from row to row that they can find out again
+    /// Registers beyond what it is thought to need: fewer than `least` were not enough, `wanted` are, as far as can be told. 0: nothing is
+    /// known.
+    int least = 0, wanted = 0;
+    friend bool operator==(const SpareRegisters&, const SpareRegisters&) = default;
+};
+
 /// A polynomial with the storage of its operands.
 struct GpuProblem {
     Polynomial polynomial;
@@ -24,6 +33,7 @@ struct GpuProblem {
     int team_warps = 0;  ///< for measurements: one block per multiprocessor with so many consumer warps on each scheduler; 0: chosen
     bool fixed_registers = false;  ///< all warps of a stream kernel have the same number of registers
     int consumers = 0;             ///< for measurements: stream kernels with so many consumer warps a team; 0: chosen
+    SpareRegisters spare = {};     ///< of a stream kernel's consumers, of threads of a kernel of rows
     /// Sums have one order, so that two runs give the same bits. All sums are then through one chain of sorted indices, or into one row
     /// (schedule/gpu_order).
     bool ordered = false;

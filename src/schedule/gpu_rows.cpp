@@ -82,8 +82,12 @@ std::vector<std::optional<Form>> forms_of(const Polynomial& polynomial) {
     return chosen;
 }
 
-/// Blocks on a multiprocessor: the more warps, the more of what a row waits for is hidden, as long as no number is spilled for it (which
-/// tests/data/gpu_kernels.txt watches). Doubles take two registers, 16-bit numbers of derivatives are unpacked eight at a time.
+int registers_of_a_thread(const GpuProblem& problem, int blocks) {
+    return std::min(255, problem.target.registers / (32 * RowsSchedule::warps * blocks) / 8 * 8);
+}
+
+/// Blocks on a multiprocessor: the more warps, the more of what a row waits for is hidden, as long as no number is spilled for it. Doubles
+/// take two registers, 16-bit numbers of derivatives are unpacked eight at a time.
 int blocks_for(const GpuProblem& problem, const RowsSchedule& schedule) {
     constexpr int reserved = 1024;  // bytes of a block, the hardware's own
     const auto is_narrow = [](GpuNumber number) { return bytes_of(number) == 2; };
@@ -240,7 +244,11 @@ std::optional<RowsSchedule> schedule_rows(const GpuProblem& problem, std::string
     if (bytes > std::min<std::int64_t>(most_shared, problem.target.shared_bytes))
         return no("a row has too many numbers beside its matrices");
     schedule.shared_bytes = static_cast<int>(bytes);
-    schedule.blocks = blocks_for(problem, schedule);
+    const int usual = blocks_for(problem, schedule);
+    for (schedule.blocks = usual; schedule.blocks >= 1; --schedule.blocks) {
+        schedule.spare_registers = registers_of_a_thread(problem, schedule.blocks) - registers_of_a_thread(problem, usual);
+        if (schedule.blocks == 1 || schedule.spare_registers >= problem.spare.wanted) break;
+    }
     schedule.asked = asked_for(problem, schedule);
     return schedule;
 }

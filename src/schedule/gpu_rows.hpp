@@ -47,6 +47,7 @@ struct RowsSchedule {
     std::vector<RowsAsked> asked;               ///< what a row asks the second-level cache for before it looks at anything else
     int shared_bytes = 0;
     int blocks = 1;                  ///< on a multiprocessor at once: what registers a thread may have
+    int spare_registers = 0;         ///< that a thread has beyond those of as many blocks as usual
     static constexpr int warps = 4;  ///< of a block, a row each
 };
 

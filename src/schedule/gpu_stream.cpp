@@ -170,7 +170,7 @@ void place(const GpuProblem& problem, StreamSchedule& schedule) {
     schedule.control_offset = up(bytes + schedule.partial_numbers * schedule.consumer_warps() * bytes_of(problem.compute), line);
     int lookups = 0;
     for (const StreamOperand& operand : schedule.operands) lookups += operand.way == StreamWay::scattered ? 1 : 0;
-    constexpr int control_bytes = 40;  // two barriers, row, receiver, flags
+    constexpr int control_bytes = 56;  // two barriers, row, two receivers, part, flags
     schedule.stage_bytes = up(schedule.control_offset + control_bytes + 8 * lookups, line);
 }
 
@@ -197,7 +197,8 @@ bool form_teams(const GpuProblem& problem, StreamSchedule& schedule, int per_sch
     if (each >= needed + spare || problem.fixed_registers) return each >= needed;
     // Producers get what consumers can do without, and never so little that they spill.
     const int least = (schedule.producer_warps == 4 ? 56 : 48) + (retires ? 16 : 0);
-    for (schedule.producer_registers = std::min(72, each); schedule.producer_registers >= least; schedule.producer_registers -= 8) {
+    const int most = problem.spare.least > 0 ? 88 : 72;  // it may be producers that spill
+    for (schedule.producer_registers = std::min(most, each); schedule.producer_registers >= least; schedule.producer_registers -= 8) {
         const int left = launched - schedule.producer_warps * 32 * schedule.producer_registers;
         schedule.consumer_registers = std::min(240, left / (128 * per_scheduler) / 8 * 8);
         schedule.spare_registers = schedule.consumer_registers - needed;
@@ -241,8 +242,11 @@ int working_registers(const GpuProblem& problem, const StreamSchedule& schedule)
     return (least + more) * (wide ? 4 : 3) / 3;
 }
 
-/// As many stages as shared memory holds; false if they are too few to hide the way from memory.
-bool fill_stages(const GpuProblem& problem, StreamSchedule& schedule) {
+/// Stages that hide the way from memory: one is read, and one or two are on their way.
+int enough_stages(const StreamSchedule& schedule) { return (schedule.blocks * schedule.teams > 1 ? 3 : 2) + schedule.lag; }
+
+/// As many stages as shared memory holds; false if those are not enough.
+bool fill_stages(const GpuProblem& problem, StreamSchedule& schedule, int enough) {
     constexpr int most_stages = 8;
     const int parts = schedule.blocks * schedule.teams;
     const int turns = (schedule.turn_numbers + 32 * schedule.parked_numbers) * schedule.consumer_warps() * bytes_of(problem.compute) +
@@ -250,7 +254,7 @@ bool fill_stages(const GpuProblem& problem, StreamSchedule& schedule) {
     constexpr int reserved_bytes = 1024;  // the hardware's own, of every block
     const int team = (problem.target.shared_bytes + reserved_bytes - schedule.blocks * reserved_bytes) / parts / line * line - turns;
     const int stages = team / schedule.stage_bytes;
-    if (stages < (parts > 1 ? 3 : 2) + schedule.lag) return false;
+    if (stages < enough) return false;
     schedule.stages = std::min(stages, most_stages);
     schedule.team_bytes = up(schedule.stages * schedule.stage_bytes + turns, line);
     return true;
@@ -293,13 +297,13 @@ void pin(StreamSchedule& schedule) {
 }
 
 /// The fastest way to run the schedule's division: blocks of one team, or one block of teams that take registers from their producers.
-/// Nothing if it does not fit.
-std::optional<StreamSchedule> fit(const GpuProblem& problem, StreamSchedule schedule) {
-    const int needed = schedule.live_numbers + working_registers(problem, schedule);
+/// Nothing if it does not fit. `spare`: registers that consumers need beyond what they are thought to.
+std::optional<StreamSchedule> fit(const GpuProblem& problem, StreamSchedule schedule, int spare) {
+    const int needed = schedule.live_numbers + working_registers(problem, schedule) + spare;
     std::optional<StreamSchedule> best;
     double most = 0;
     const auto consider = [&](double factor) {
-        if (!fill_stages(problem, schedule)) return;
+        if (!fill_stages(problem, schedule, enough_stages(schedule))) return;
         if (const double value = stream_speed(schedule) * factor; value > most) {
             most = value;
             best = schedule;
@@ -326,25 +330,71 @@ std::optional<StreamSchedule> fit(const GpuProblem& problem, StreamSchedule sche
     return best;
 }
 
-/// What so many operands need is more than estimated at times, and a number that is spilled costs more than one that is parked: parks what
-/// shared memory has room for, and counts what may be spilled instead.
-void make_room(const GpuProblem& problem, StreamSchedule& schedule, const std::vector<std::pair<int, int>>& order) {
-    constexpr int enough_spare = 24, short_of_spare = 16, many_operands = 5;
-    if (std::ranges::count(schedule.operands, StreamWay::staged, &StreamOperand::way) < many_operands) return;
-    for (int wanted = enough_spare - schedule.spare_registers; wanted > 0; --wanted) {
+/// Parks what shared memory has room for beside so many stages, until a consumer has so many registers to spare.
+void park_more(const GpuProblem& problem, StreamSchedule& schedule, const std::vector<std::pair<int, int>>& order, int spare, int stages) {
+    for (int wanted = spare - schedule.spare_registers; wanted > 0; --wanted) {
         StreamSchedule roomy = schedule;
         park(problem, roomy, order, schedule.parked_numbers + wanted);
         const int more = roomy.parked_numbers - schedule.parked_numbers;
         roomy.live_numbers -= more;
         roomy.spare_registers += more;
         for (double& instructions : roomy.instructions) instructions += parked_instructions * more;
-        if (!fill_stages(problem, roomy)) continue;
+        if (!fill_stages(problem, roomy, stages)) continue;
         schedule = std::move(roomy);
         break;
     }
+}
+
+/// What so many operands need is more than estimated at times, and a number that is spilled costs more than one that is parked: makes room,
+/// and counts what may be spilled instead.
+void make_room(const GpuProblem& problem, StreamSchedule& schedule, const std::vector<std::pair<int, int>>& order) {
+    constexpr int enough_spare = 24, short_of_spare = 16, many_operands = 5;
+    if (std::ranges::count(schedule.operands, StreamWay::staged, &StreamOperand::way) < many_operands) return;
+    park_more(problem, schedule, order, enough_spare, enough_stages(schedule));
     if (schedule.wide) return;  // none of these kernels was seen to spill
     const int missing = std::max(0, short_of_spare - schedule.spare_registers);
     for (double& instructions : schedule.instructions) instructions += spilled_instructions * missing;
+}
+
+/// The schedule's paths divided over warps, which is what costs: the fastest way. Nothing if nothing fits.
+std::optional<StreamSchedule> best_division(const GpuProblem& problem, const StreamSchedule& schedule,
+                                            const std::vector<std::pair<int, int>>& order, int spare) {
+    std::vector<int> counts;
+    constexpr int most_warps = 16;
+    for (int warps = 1; warps <= most_warps; ++warps)
+        if (problem.consumers == 0 || warps == problem.consumers) counts.push_back(warps);
+    std::optional<StreamSchedule> best;
+    const auto consider = [&](const StreamDivision& division, int parked) {
+        StreamSchedule candidate = schedule;
+        candidate.warps = division.warps;
+        candidate.live_numbers = division.live;
+        candidate.instructions = division.instructions;
+        park(problem, candidate, order, parked);
+        candidate.live_numbers -= candidate.parked_numbers;
+        for (double& instructions : candidate.instructions) instructions += parked_instructions * candidate.parked_numbers;
+        if (candidate.live_numbers > most_live) return;
+        choose_handed(problem, candidate);
+        for (std::size_t o = 0; o < candidate.operands.size(); ++o)
+            if (schedule.operands[o].handed && !candidate.operands[o].handed) {
+                const double more = 6.0 / 32 * static_cast<double>(problem.polynomial.operands[o].size()) / candidate.consumer_warps();
+                for (double& instructions : candidate.instructions) instructions += more;
+            }
+        place(problem, candidate);
+        const std::optional<StreamSchedule> fitted = fit(problem, candidate, spare);
+        constexpr double enough = 1.02;  // a gain that is worth more warps
+        if (fitted && (!best || stream_speed(*fitted) > enough * stream_speed(*best))) best = fitted;
+    };
+    const std::vector<StreamDivision> list = divisions(problem, schedule, counts);
+    for (const StreamDivision& division : list) consider(division, 0);
+    // Fewer warps with more registers each, where those are what is short, and not memory.
+    constexpr double worth_it = 1.14;
+    constexpr int parts[] = {16, 32, 48}, short_of = 64;  // numbers that live through the loop
+    const std::size_t most_parked = best ? best->warps.size() : most_warps;
+    if (!best || spare > 0 || stream_cycles(*best, problem) > worth_it * stream_memory_cycles(*best, problem))
+        for (const StreamDivision& division : list)
+            if (division.live > short_of && division.warps.size() <= most_parked)
+                for (const int parked : parts) consider(division, parked);
+    return best;
 }
 
 }  // namespace
@@ -370,42 +420,24 @@ std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::st
     for (std::size_t o = 0; o < schedule.operands.size(); ++o)  // as costs are to be predicted; choose_handed looks closer
         schedule.operands[o].handed = schedule.operands[o].way == StreamWay::stored || schedule.operands[o].way == StreamWay::scattered;
     place(problem, schedule);
-    std::vector<int> counts;
-    constexpr int most_warps = 16;
-    for (int warps = 1; warps <= most_warps; ++warps)
-        if (problem.consumers == 0 || warps == problem.consumers) counts.push_back(warps);
-    std::optional<StreamSchedule> best;
     const std::vector<std::pair<int, int>> order = parking_order(problem, schedule);
-    const auto consider = [&](const StreamDivision& division, int parked) {
-        StreamSchedule candidate = schedule;
-        candidate.warps = division.warps;
-        candidate.live_numbers = division.live;
-        candidate.instructions = division.instructions;
-        park(problem, candidate, order, parked);
-        candidate.live_numbers -= candidate.parked_numbers;
-        for (double& instructions : candidate.instructions) instructions += parked_instructions * candidate.parked_numbers;
-        if (candidate.live_numbers > most_live) return;
-        choose_handed(problem, candidate);
-        for (std::size_t o = 0; o < candidate.operands.size(); ++o)
-            if (schedule.operands[o].handed && !candidate.operands[o].handed) {
-                const double more = 6.0 / 32 * static_cast<double>(polynomial.operands[o].size()) / candidate.consumer_warps();
-                for (double& instructions : candidate.instructions) instructions += more;
+    std::optional<StreamSchedule> best = best_division(problem, schedule, order, 0);
+    if (problem.spare.least > 0) {
+        // Rows with so many numbers take longer than the way from memory: two stages hide it.
+        if (best) park_more(problem, *best, order, problem.spare.wanted, 2 + best->lag);
+        if (best && best->consumer_registers > 0 && best->spare_registers >= problem.spare.least) {
+            form_teams(problem, *best, best->teams * best->consumer_warps() / 4,
+                       best->consumer_registers - best->spare_registers + problem.spare.least);
+            best->spare_registers += problem.spare.least;
+        }
+        if (!best || best->spare_registers < problem.spare.least) {
+            std::optional<StreamSchedule> roomier = best_division(problem, schedule, order, problem.spare.least);
+            if (roomier) {
+                best = std::move(roomier);
+                best->spare_registers += problem.spare.least;
             }
-        place(problem, candidate);
-        const std::optional<StreamSchedule> fitted = fit(problem, candidate);
-        constexpr double enough = 1.02;  // a gain that is worth more warps
-        if (fitted && (!best || stream_speed(*fitted) > enough * stream_speed(*best))) best = fitted;
-    };
-    const std::vector<StreamDivision> list = divisions(problem, schedule, counts);
-    for (const StreamDivision& division : list) consider(division, 0);
-    // Fewer warps with more registers each, where those are what is short, and not memory.
-    constexpr double worth_it = 1.14;
-    constexpr int parts[] = {16, 32, 48}, short_of = 64;  // numbers that live through the loop
-    const std::size_t most_parked = best ? best->warps.size() : most_warps;
-    if (!best || stream_cycles(*best, problem) > worth_it * stream_memory_cycles(*best, problem))
-        for (const StreamDivision& division : list)
-            if (division.live > short_of && division.warps.size() <= most_parked)
-                for (const int parked : parts) consider(division, parked);
+        }
+    }
     if (!best)
         return why_not = "too many numbers would live in registers or shared memory, however they are divided over warps", std::nullopt;
     best->cuts = !best->stationary.empty();
@@ -415,6 +447,7 @@ std::optional<StreamSchedule> schedule_stream(const GpuProblem& problem, std::st
             without_channels += polynomial.operands[o].size();
     constexpr std::int64_t affordable = 24;  // registers
     best->reloads = without_channels > affordable;
+    best->frugal = problem.spare.frugal && !best->stationary.empty();
     make_room(problem, *best, order);
     // 16-bit numbers cannot be added atomically in the precision of the sums.
     for (std::size_t o = 0; o < best->operands.size(); ++o)

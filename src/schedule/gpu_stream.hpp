@@ -78,6 +78,7 @@ struct StreamSchedule {
     bool wide = false;                 ///< arithmetic in float64
     bool narrow = false;               ///< rows with channels are of 16-bit numbers, and nothing but sums leaves
     bool reloads = false;              ///< numbers without channels are read again for every segment on the first axis
+    bool frugal = false;               ///< consumers keep nothing that they can find out again
     bool pinned = false;               ///< warp w of every team runs on scheduler w % 4
     bool cuts = false;                 ///< a receiver may be divided among blocks, whose sums are added atomically
     bool parts = false;                ///< those sums lie in the workspace instead, and are added in their order

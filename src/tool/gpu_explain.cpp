@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "run/gpu/compiler.hpp"
+#include "run/gpu/kernel_choice.hpp"
 #include "run/gpu/plan.hpp"
 #include "schedule/gpu_matrix.hpp"
 #include "schedule/gpu_order.hpp"
@@ -30,12 +31,14 @@ std::string explain_kernels(const Polynomial& polynomial, const Wanted& wanted) 
                              wanted.dtype == DType::float64 ? DType::float64 : DType::float32, wanted.target, wanted.deterministic);
         std::string own;
         gpu::gpu_kernels_for(problem, "", [&](const GpuKernels& kernels) {
+            std::vector<int> spilled;
             own = (wanted.deterministic ? explain(pass, size_of(wanted.dtype)) : "") + kernels.explain;
             for (const GpuStage& stage : kernels.stages) {
                 own += "kernel " + stage.kernel.name;
                 if (compile) {
                     const gpu::KernelResources resources =
                         gpu::resources_of(gpu::compile(full_text(stage), stage.kernel.name, problem.target).log);
+                    spilled.push_back(resources.spill_bytes);
                     if (resources.registers > 0)  // a compiler that has seen the text before may say nothing
                         own += ": " + std::to_string(resources.registers) + " registers, " + std::to_string(resources.spill_bytes) +
                                " bytes spilled";
@@ -43,6 +46,7 @@ std::string explain_kernels(const Polynomial& polynomial, const Wanted& wanted) 
                 own += "\n";
                 if (wanted.source) own += stage.kernel.text + "\n";
             }
+            return spilled;
         });
         text += own;
     }

@@ -26,7 +26,7 @@ class PassRunner {
             std::vector<GpuNumber> storage;
             for (std::size_t o = 0; o < pass.operands.size() && !one.storage.empty(); ++o)
                 storage.push_back(pass.messages[o] ? GpuNumber::float64 : one.storage[static_cast<std::size_t>(pass.operands[o])]);
-            prepared_.push_back(prepare(pass.polynomial, one.schedule, one.ordered, std::move(messages), std::move(storage)));
+            prepared_.push_back(prepare(pass.polynomial, one.schedule, one.ordered, std::move(messages), std::move(storage), one.spare));
             first_stage_.push_back(-1);
             for (const GpuStage& stage : prepared_.back().kernels.stages) {
                 const int number = host.add(stage.kernel);

@@ -23,7 +23,8 @@ struct EmittedCase {
     bool ordered = false;  ///< whether sums have a fixed order, in passes as gpu::PolynomialPlan runs them
     /// Of every operand, not float16; outputs that are added to stay in float64. Empty: float64 all.
     std::vector<GpuNumber> storage = {};
-    std::int64_t gap = 0;  ///< numbers between two rows of an input
+    std::int64_t gap = 0;       ///< numbers between two rows of an input
+    SpareRegisters spare = {};  ///< of every kernel
 };
 std::vector<std::map<std::string, ReferenceArray>> run_emitted(const std::vector<EmittedCase>& cases);
 

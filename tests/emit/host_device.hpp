@@ -315,6 +315,8 @@ template <class T>
 static T again(T value) {
     return value;
 }
+static int thread_again() { return static_cast<int>(threadIdx.x); }
+static int blocks_again() { return static_cast<int>(gridDim.x); }
 template <class T>
 static T opaque(T value, int lane) {
     return __shfl_sync(0xffffffffu, value, lane);

@@ -194,7 +194,7 @@ void HostKernels::run(int kernel, const std::vector<std::uint64_t>& words, const
 }
 
 Prepared prepare(const Polynomial& polynomial, const std::string& schedule, bool ordered, std::vector<bool> messages,
-                 std::vector<GpuNumber> storage) {
+                 std::vector<GpuNumber> storage, SpareRegisters spare) {
     if (storage.empty()) storage.assign(polynomial.operands.size(), GpuNumber::float64);
     GpuProblem problem{.polynomial = polynomial,
                        .storage = std::move(storage),
@@ -202,7 +202,8 @@ Prepared prepare(const Polynomial& polynomial, const std::string& schedule, bool
                        .target = gpu_target("sm_90"),
                        .ordered = ordered,
                        .messages = std::move(messages)};
-    GpuKernels kernels = gpu_kernels(problem, schedule);
+    constexpr std::size_t most_kernels = 32;
+    GpuKernels kernels = gpu_kernels(problem, schedule, std::vector<SpareRegisters>(most_kernels, spare));
     return {std::move(problem), std::move(kernels)};
 }
 

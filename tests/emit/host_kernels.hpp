@@ -40,9 +40,9 @@ struct Prepared {
     GpuProblem problem;
     GpuKernels kernels;
 };
-/// `storage`: of every operand; empty: float64 all.
+/// `storage`: of every operand; empty: float64 all. `spare`: of every kernel.
 Prepared prepare(const Polynomial& polynomial, const std::string& schedule, bool ordered = false, std::vector<bool> messages = {},
-                 std::vector<GpuNumber> storage = {});
+                 std::vector<GpuNumber> storage = {}, SpareRegisters spare = {});
 
 using Indices = std::map<std::string, std::vector<std::int64_t>>;
 using Rows = std::map<std::string, std::int64_t>;

@@ -147,6 +147,43 @@ TEST_CASE("stream kernels of convolutions and products give the reference's numb
     compare(cases);
 }
 
+TEST_CASE("stream kernels whose consumers have registers to spare, because the compiler spilled, give the reference's numbers") {
+    if (!has_host_compiler()) return;
+    constexpr std::uint64_t seed = 90'240;
+    MESSAGE("seed " << seed);
+    std::vector<EmittedCase> cases;
+    int frugal = 0, parked = 0, roomier = 0;
+    for (std::uint64_t i = 0; cases.size() < 9 && i < 90; ++i) {
+        random::Engine engine(seed + i);
+        const Polynomial polynomial =
+            random::gradients(random::channelwise(engine, cases.size() % 2 == 0 ? 40 : 32, 2), static_cast<int>(cases.size() % 3));
+        if (polynomial.indices.empty() && cases.size() % 3 != 2) continue;
+        GpuProblem problem{.polynomial = polynomial,
+                           .storage = std::vector<GpuNumber>(polynomial.operands.size(), GpuNumber::float64),
+                           .compute = GpuNumber::float64,
+                           .target = gpu_target("sm_90")};
+        std::string why_not;
+        const std::optional<StreamSchedule> usual = schedule_stream(problem, why_not);
+        if (!usual) continue;
+        problem.spare = {.frugal = true, .least = usual->spare_registers + 1, .wanted = usual->spare_registers + 12};
+        const std::optional<StreamSchedule> schedule = schedule_stream(problem, why_not);
+        REQUIRE(schedule);
+        frugal += schedule->frugal ? 1 : 0;
+        parked += schedule->parked_numbers > usual->parked_numbers ? 1 : 0;
+        roomier += schedule->spare_registers >= problem.spare.least ? 1 : 0;
+        random::Limits limits;
+        limits.rows = 70;
+        limits.work = 4e5;
+        cases.push_back({polynomial, random::inputs(engine, polynomial, limits), "stream-whole", cases.size() % 4 < 2});
+        cases.back().spare = problem.spare;
+    }
+    CHECK(cases.size() == 9);
+    CHECK(frugal >= 5);
+    CHECK(parked >= 1);
+    CHECK(roomier >= 7);
+    compare(cases);
+}
+
 TEST_CASE("sums in a fixed order: random polynomials, convolutions and their derivatives give the reference's numbers") {
     if (!has_host_compiler()) return;
     constexpr std::uint64_t seed = 66'240;

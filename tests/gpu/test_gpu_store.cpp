@@ -11,6 +11,7 @@
 #include "base/file.hpp"
 #include "emit/order.hpp"
 #include "run/gpu/compiler.hpp"
+#include "run/gpu/kernel_choice.hpp"
 #include "run/gpu/kernels.hpp"
 #include "run/gpu/prebuild.hpp"
 #include "run/gpu/row_order.hpp"
@@ -67,7 +68,7 @@ TEST_CASE("a store gives back what was kept, and nothing of what is damaged or f
     const Folder folder;
     const gpu::KernelStore store(folder.path);
     CHECK_FALSE(store.read(key));
-    const std::string payload("machine\0code\n of a kernel", 24);
+    const gpu::MachineCode payload{.cubin = std::string("machine\0code\n of a kernel", 24), .spilled_bytes = 24};
     store.write(key, payload);
     CHECK(store.read(key) == payload);
     CHECK_FALSE(store.read(hash_text("another kernel")));
@@ -99,11 +100,11 @@ TEST_CASE("a store that cannot be written keeps nothing and fails nothing") {
     write_file(folder.path / "file", "not a folder");
     for (const fs::path& path : {folder.path / "file", folder.path / "file" / "below", fs::path("/proc/no/such/folder")}) {
         const gpu::KernelStore store(path);
-        CHECK_NOTHROW(store.write(key, "payload"));
+        CHECK_NOTHROW(store.write(key, {.cubin = "payload"}));
         CHECK_FALSE(store.read(key));
     }
     const gpu::KernelStore none(fs::path{});
-    CHECK_NOTHROW(none.write(key, "payload"));
+    CHECK_NOTHROW(none.write(key, {.cubin = "payload"}));
     CHECK_FALSE(none.read(key));
 }
 
@@ -119,9 +120,9 @@ TEST_CASE("processes that write one kernel at once leave readers with a whole on
             const gpu::KernelStore store(folder.path);
             bool good = true;
             for (int round = 0; round < rounds; ++round) {
-                store.write(key, payload_of(writer));
+                store.write(key, {.cubin = payload_of(writer)});
                 const auto read = store.read(key);
-                good = good && read && read->size() == payload_of(0).size() && *read == payload_of(read->front() - 'a');
+                good = good && read && read->cubin.size() == payload_of(0).size() && read->cubin == payload_of(read->cubin.front() - 'a');
             }
             ::_exit(good ? 0 : 1);
         }
@@ -145,7 +146,7 @@ TEST_CASE("a kernel is compiled once, again when its file is damaged, and every 
     const gpu::KernelSource source = some_kernel();
     const auto compiled = [&] {
         const int before = gpu::compiled_kernels();
-        CHECK(gpu::machine_code(target, source).size() > 100);
+        CHECK(gpu::machine_code(target, source).cubin.size() > 100);
         return gpu::compiled_kernels() - before;
     };
     const Variable cache("CLEBSCH_CACHE", folder.path.string());
@@ -168,8 +169,13 @@ TEST_CASE("without the compiler (run by the next test)" * doctest::skip(std::get
             GpuProblem problem =
                 gpu::gpu_problem(pass, std::vector<DType>(polynomial.operands.size(), DType::float32), DType::float32, target, false);
             gpu::gpu_kernels_for(problem, "", [&](const GpuKernels& kernels) {
-                for (const GpuStage& stage : kernels.stages)
-                    CHECK(gpu::machine_code(target, {stage.kernel.name, full_text(stage)}).size() > 100);
+                std::vector<int> spilled;
+                for (const GpuStage& stage : kernels.stages) {
+                    const gpu::MachineCode code = gpu::machine_code(target, {stage.kernel.name, full_text(stage)});
+                    CHECK(code.cubin.size() > 100);
+                    spilled.push_back(code.spilled_bytes);
+                }
+                return spilled;
             });
         }
     };
@@ -209,6 +215,7 @@ TEST_CASE("kernels of programs and of sums in a fixed order are prebuilt, too") 
     CHECK(prebuilt.kernels() > 10);
     const Variable folders("CLEBSCH_PREBUILT", folder.path.string());
     const int before = gpu::compiled_kernels();
-    for (const gpu::KernelSource& source : gpu::RowOrder::sources(1)) CHECK(gpu::machine_code(gpu_target("sm_90"), source).size() > 100);
+    for (const gpu::KernelSource& source : gpu::RowOrder::sources(1))
+        CHECK(gpu::machine_code(gpu_target("sm_90"), source).cubin.size() > 100);
     CHECK(gpu::compiled_kernels() == before);
 }

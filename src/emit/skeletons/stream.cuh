@@ -15,6 +15,17 @@ template <class T> static __device__ __forceinline__ T again(T value) {
     asm volatile("" : "+r"(value));
     return value;
 }
+// threadIdx.x and gridDim.x, likewise.
+static __device__ __forceinline__ int thread_again() {
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+}
+static __device__ __forceinline__ int blocks_again() {
+    int blocks;
+    asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(blocks));
+    return blocks;
+}
 // A number that is kept in a register: the compiler would rather compute it again in every row.
 template <class T> static __device__ __forceinline__ T opaque(T value, int lane) { return __shfl_sync(0xffffffffu, value, lane); }
 
@@ -126,6 +137,11 @@ template <class S, class T> static __device__ __forceinline__ void store_once(S*
 
 // What the producer says about a stage: which row it holds, and whether a new receiver starts with it.
 enum : int { row_starts = 1, rows_end = 2, sums_add = 4 };
+
+// Where a consumer is in its ring of stages: how many are left before the first one comes again and, 256 times, the parity of the barriers'
+// phase. One register, where the ends of the ring and the phase would take three.
+static __device__ __forceinline__ int stages_left(int ring) { return ring & 255; }
+static __device__ __forceinline__ int phase_of(int ring) { return ring >> 8; }
 
 // A lane's number for the whole warp.
 static __device__ __forceinline__ i64 broadcast(i64 value, int lane) { return __shfl_sync(0xffffffffu, value, lane); }

@@ -144,7 +144,7 @@ struct Functions {
 
 // CUdevice_attribute, CUfunction_attribute
 constexpr int attribute_major = 75, attribute_minor = 76, attribute_multiprocessors = 16;
-constexpr int function_local_bytes = 3, function_registers = 4, function_dynamic_shared = 8;
+constexpr int function_registers = 4, function_dynamic_shared = 8;
 constexpr int capture_active = 1;             // CUstreamCaptureStatus
 constexpr int capture_of_this_thread = 1;     // CUstreamCaptureMode
 constexpr unsigned replace_dependencies = 1;  // CUstreamUpdateCaptureDependencies_flags
@@ -399,7 +399,8 @@ double Device::Timer::stop(Stream stream) const {
     return static_cast<double>(milliseconds);
 }
 
-Module::Module(const Device& device, const std::string& cubin, const std::string& kernel) : device_(device), name_(kernel) {
+Module::Module(const Device& device, const std::string& cubin, const std::string& kernel, int spilled_bytes)
+    : device_(device), name_(kernel), spilled_bytes_(spilled_bytes) {
     const Device::InUse in_use(device_);
     driver().check(driver().module_load(&library_, cubin.data()), "loading kernel " + kernel + " on " + device.name());
     const abi::Result result = driver().module_function(&function_, library_, kernel.c_str());
@@ -434,13 +435,6 @@ int Module::registers() const {
     const Device::InUse in_use(device_);
     int value = 0;
     driver().check(driver().function_attribute(&value, abi::function_registers, function_), "kernel " + name_ + ": registers");
-    return value;
-}
-
-int Module::spill_bytes() const {
-    const Device::InUse in_use(device_);
-    int value = 0;
-    driver().check(driver().function_attribute(&value, abi::function_local_bytes, function_), "kernel " + name_ + ": local memory");
     return value;
 }
 

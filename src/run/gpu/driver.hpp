@@ -86,8 +86,8 @@ class Device {
 /// A compiled kernel on a device.
 class Module {
  public:
-    /// Loads a cubin and its function. Throws Error(unsupported) naming the kernel.
-    Module(const Device& device, const std::string& cubin, const std::string& kernel);
+    /// Loads a cubin and its function. `spilled_bytes`: what the compiler said of it. Throws Error(unsupported) naming the kernel.
+    Module(const Device& device, const std::string& cubin, const std::string& kernel, int spilled_bytes = 0);
     ~Module();
     Module(const Module&) = delete;
     Module& operator=(const Module&) = delete;
@@ -96,7 +96,7 @@ class Module {
     void allow_shared(int bytes) const;
     int blocks_per_multiprocessor(int threads, int shared_bytes) const;
     int registers() const;
-    int spill_bytes() const;  ///< local memory per thread
+    int spilled_bytes() const { return spilled_bytes_; }  ///< that its code stores and loads because registers are short
 
     /// Puts the kernel on the stream; `arguments` is its one parameter. Allocates nothing and does not wait.
     void launch(std::array<std::int64_t, 2> grid, int threads, int shared_bytes, Stream stream,
@@ -111,6 +111,7 @@ class Module {
     std::string name_;
     void* library_ = nullptr;
     void* function_ = nullptr;
+    int spilled_bytes_;
 };
 
 /// Device memory with the life of this object.

@@ -12,8 +12,6 @@
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "emit/text.hpp"
-#include "run/gpu/compiler.hpp"
-#include "run/gpu/store.hpp"
 
 namespace clebsch::gpu {
 namespace {
@@ -36,8 +34,10 @@ std::shared_ptr<Slot> slot_of(const Device& device, const KernelSource& source) 
 
 std::shared_ptr<const Module> load(const Device& device, const KernelSource& source) {
     const std::shared_ptr<Slot> slot = slot_of(device, source);
-    std::call_once(slot->once,
-                   [&] { slot->module = std::make_shared<const Module>(device, machine_code(device.target(), source), source.name); });
+    std::call_once(slot->once, [&] {
+        const MachineCode code = machine_code(device.target(), source);
+        slot->module = std::make_shared<const Module>(device, code.cubin, source.name, code.spilled_bytes);
+    });
     return slot->module;
 }
 
@@ -47,13 +47,15 @@ KernelSource source_of(const KernelText& kernel, std::string_view preamble) {
     return {kernel.name, std::string(device_preamble()) + std::string(preamble) + "\n" + kernel.text};
 }
 
+MachineCode machine_code_of(const Compiled& compiled) { return {compiled.cubin, resources_of(compiled.log).spill_bytes}; }
+
 Hash prebuilt_key(const GpuTarget& target, const KernelSource& source) {
     return hash_text(std::string("clebsch ") + version() + ", prebuilt\n" + target.name() + "\n" + source.text);
 }
 
-std::string machine_code(const GpuTarget& target, const KernelSource& source) {
+MachineCode machine_code(const GpuTarget& target, const KernelSource& source) {
     for (const std::filesystem::path& folder : prebuilt_folders())
-        if (const std::optional<std::string> kept = KernelStore(folder).read(prebuilt_key(target, source))) return *kept;
+        if (const std::optional<MachineCode> kept = KernelStore(folder).read(prebuilt_key(target, source))) return *kept;
     const CompilerStatus compiler = compiler_status();
     if (!compiler.found)
         throw KernelMissing(ErrorKind::not_found, compiler.text + "\nNor is kernel " + source.name + " for " + target.name() +
@@ -61,11 +63,11 @@ std::string machine_code(const GpuTarget& target, const KernelSource& source) {
     const KernelStore store = default_store();
     const Hash key =
         hash_text(std::string("clebsch ") + version() + "\n" + target.name() + "\n" + compiler_identity() + "\n" + source.text);
-    if (const std::optional<std::string> kept = store.read(key)) return *kept;
+    if (const std::optional<MachineCode> kept = store.read(key)) return *kept;
     ++compiled;
-    std::string cubin = compile(source.text, source.name, target).cubin;
-    store.write(key, cubin);
-    return cubin;
+    MachineCode code = machine_code_of(compile(source.text, source.name, target));
+    store.write(key, code);
+    return code;
 }
 
 void side_by_side(std::size_t count, const std::function<void(std::size_t)>& work) {

@@ -9,7 +9,9 @@
 
 #include "base/error.hpp"
 #include "describe/polynomial.hpp"
+#include "run/gpu/compiler.hpp"
 #include "run/gpu/driver.hpp"
+#include "run/gpu/store.hpp"
 #include "schedule/gpu_kernel.hpp"
 
 namespace clebsch::gpu {
@@ -28,7 +30,9 @@ KernelSource source_of(const KernelText& kernel, std::string_view preamble = {})
 
 /// The machine code of a kernel: from a folder of prebuilt kernels, else from the cache, else from the compiler, whose work is then kept.
 /// Needs no GPU. Throws Error as compile(); KernelMissing without the compiler.
-std::string machine_code(const GpuTarget& target, const KernelSource& source);
+MachineCode machine_code(const GpuTarget& target, const KernelSource& source);
+/// What is kept of the compiler's work.
+MachineCode machine_code_of(const Compiled& compiled);
 /// What a kernel is kept under in a folder of prebuilt ones, where no compiler is at hand.
 Hash prebuilt_key(const GpuTarget& target, const KernelSource& source);
 

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/error.hpp"
+#include "run/gpu/kernel_choice.hpp"
 #include "run/gpu/kernels.hpp"
 #include "run/gpu/plan.hpp"
 #include "run/gpu/table_kernel.hpp"
@@ -54,6 +55,9 @@ Pass::Pass(const Device& device, GpuProblem problem, std::vector<DType> dtypes, 
             sources.push_back({stage.kernel.name, full_text(stage)});
         }
         modules_ = load_kernels(device, sources);
+        std::vector<int> spilled;
+        for (const auto& module : modules_) spilled.push_back(module->spilled_bytes());
+        return spilled;
     };
     try {
         if (schedule == "table") load_table();

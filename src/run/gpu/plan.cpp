@@ -63,28 +63,6 @@ GpuProblem gpu_problem(const OrderedPass& pass, const std::vector<DType>& dtypes
     return problem;
 }
 
-GpuKernels gpu_kernels_for(GpuProblem& problem, const std::string& schedule, const std::function<void(const GpuKernels&)>& use) {
-    GpuKernels kernels = gpu_kernels(problem, schedule);
-    const bool moves_registers =
-        std::ranges::any_of(kernels.streams, [](const StreamKernel& kernel) { return kernel.schedule.consumer_registers != 0; });
-    const auto with_fixed_registers = [&](const char* reason) {
-        problem.fixed_registers = true;
-        kernels = gpu_kernels(problem, schedule);
-        kernels.explain += std::string("all warps have the same number of registers: ") + reason + "\n";
-        use(kernels);
-    };
-    try {
-        use(kernels);
-    } catch (const RegistersRefused&) {
-        if (!moves_registers) throw;
-        with_fixed_registers("the compiler refused to move them from producers to consumers");
-    } catch (const KernelMissing&) {
-        if (!moves_registers) throw;
-        with_fixed_registers("kernels that move them are not among the prebuilt ones");
-    }
-    return kernels;
-}
-
 void check_device_workspace(const Workspace& workspace, std::size_t needed) {
     if (needed > 0 && (workspace.data == nullptr || workspace.bytes < needed))
         fail("workspace: expected at least " + std::to_string(needed) + " bytes of device memory, got " +
@@ -303,7 +281,7 @@ std::string PolynomialPlan::explain() const {
         text += pass.pass.kernels().explain;
         for (std::size_t s = 0; s < pass.pass.modules().size(); ++s)
             text += "kernel " + pass.pass.kernels().stages[s].kernel.name + ": " + std::to_string(pass.pass.modules()[s]->registers()) +
-                    " registers, " + std::to_string(pass.pass.modules()[s]->spill_bytes()) + " bytes spilled\n";
+                    " registers, " + std::to_string(pass.pass.modules()[s]->spilled_bytes()) + " bytes spilled\n";
     }
     return text;
 }
@@ -313,7 +291,7 @@ std::vector<PolynomialPlan::Resources> PolynomialPlan::resources() const {
     for (const PlannedPass& pass : data_->passes)
         for (std::size_t s = 0; s < pass.pass.modules().size(); ++s)
             list.push_back(
-                {pass.pass.kernels().stages[s].kernel.name, pass.pass.modules()[s]->registers(), pass.pass.modules()[s]->spill_bytes()});
+                {pass.pass.kernels().stages[s].kernel.name, pass.pass.modules()[s]->registers(), pass.pass.modules()[s]->spilled_bytes()});
     return list;
 }
 

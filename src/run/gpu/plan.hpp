@@ -3,7 +3,6 @@
 // workspace of its own.
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -94,10 +93,6 @@ std::vector<GpuNumber> numbers_of(const std::vector<DType>& dtypes);
 GpuProblem gpu_problem(const Polynomial& polynomial, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target);
 /// Of a pass over the rows: `dtypes` are those of the given polynomial's operands.
 GpuProblem gpu_problem(const OrderedPass& pass, const std::vector<DType>& dtypes, DType compute, const GpuTarget& target, bool ordered);
-/// The kernels of a problem for whoever compiles or loads them: `use` is called with them, and again with others, whose warps all have
-/// the same number of registers, where the compiler refuses to move registers in the first (RegistersRefused), or refused to when a folder
-/// of prebuilt kernels was filled (KernelMissing). `explain` of the others says so. Any other error is let through.
-GpuKernels gpu_kernels_for(GpuProblem& problem, const std::string& schedule, const std::function<void(const GpuKernels&)>& use);
 /// Multiply-adds (of coefficients, without sharing) and bytes of a launch.
 Work gpu_work(const Polynomial& polynomial, const std::vector<DType>& dtypes, std::span<const std::int64_t> rows);
 

@@ -10,6 +10,7 @@
 #include "emit/tape.hpp"
 #include "emit/text.hpp"
 #include "run/gpu/compiler.hpp"
+#include "run/gpu/kernel_choice.hpp"
 #include "run/gpu/program_schedule.hpp"
 #include "run/gpu/program_step.hpp"
 #include "run/gpu/row_order.hpp"
@@ -31,27 +32,33 @@ PrebuiltFolder::PrebuiltFolder(std::filesystem::path folder, const GpuTarget& ta
         fail(folder_.string() + ": cannot make this folder" + (error ? ": " + error.message() : ""));
 }
 
-void PrebuiltFolder::add(const std::vector<KernelSource>& sources) {
+std::vector<int> PrebuiltFolder::fill(const std::vector<KernelSource>& sources) {
+    std::vector<int> spilled;
     const KernelStore store(folder_);
     for (const KernelSource& source : sources) {
         const Hash key = prebuilt_key(target_, source);
-        {
-            const std::lock_guard lock(mutex_);
-            if (!known_.insert(key).second) continue;
-        }
-        try {
-            if (!store.read(key)) {
-                store.write(key, compile(source.text, source.name, target_).cubin);
-                if (!store.read(key)) fail(folder_.string() + ": cannot write kernels here");
+        const std::shared_ptr<Known> kernel = known(key);
+        std::call_once(kernel->once, [&] {  // who asks again after an error is refused again
+            std::optional<MachineCode> kept = store.read(key);
+            if (!kept) {
+                store.write(key, machine_code_of(compile(source.text, source.name, target_)));
+                kept = store.read(key);
+                if (!kept) fail(folder_.string() + ": cannot write kernels here");
                 ++compiled_;
             }
-        } catch (...) {  // who asks again is refused again
-            const std::lock_guard lock(mutex_);
-            known_.erase(key);
-            throw;
-        }
-        ++kernels_;
+            kernel->spilled_bytes = kept->spilled_bytes;
+            ++kernels_;
+        });
+        spilled.push_back(kernel->spilled_bytes);
     }
+    return spilled;
+}
+
+std::shared_ptr<PrebuiltFolder::Known> PrebuiltFolder::known(const Hash& key) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Known>& kernel = known_[key];
+    if (kernel == nullptr) kernel = std::make_shared<Known>();
+    return kernel;
 }
 
 void PrebuiltFolder::add_polynomial(const Polynomial& polynomial, const PlanOptions& options, DType compute) {
@@ -60,7 +67,7 @@ void PrebuiltFolder::add_polynomial(const Polynomial& polynomial, const PlanOpti
         gpu_kernels_for(problem, options.schedule, [&](const GpuKernels& kernels) {
             std::vector<KernelSource> sources;
             for (const GpuStage& stage : kernels.stages) sources.push_back({stage.kernel.name, full_text(stage)});
-            add(sources);
+            return fill(sources);
         });
         if (!pass.order.empty()) add(RowOrder::sources(pass.order.size()));
     }

@@ -54,7 +54,7 @@ class PlaceStep final : public ProgramStep {
         for (const KernelArgument& argument : kernel_.arguments)
             sizes_.push_back(argument.which < 0 ? 0 : request.program->values[at(argument.which)].size());
         text_ +=
-            "    " + std::to_string(module_->registers()) + " registers, " + std::to_string(module_->spill_bytes()) + " bytes spilled\n";
+            "    " + std::to_string(module_->registers()) + " registers, " + std::to_string(module_->spilled_bytes()) + " bytes spilled\n";
     }
 
     std::vector<int> reads() const override { return reads_; }
@@ -221,7 +221,7 @@ class HalvesKernels {
         for (const LaunchKernels& own : kernels_)
             text += "    many rows: " + std::to_string(own.launch.pieces) + " tiles of weights, 64 x " +
                     std::to_string(own.launch.columns) + ", by half-precision parts: " + std::to_string(own.products->registers()) +
-                    " registers, " + std::to_string(own.products->spill_bytes()) + " bytes spilled\n";
+                    " registers, " + std::to_string(own.products->spilled_bytes()) + " bytes spilled\n";
         return text;
     }
 
@@ -287,7 +287,7 @@ class GradientKernels {
         for (const auto& [own, module] : kernels_)
             text += "    sums over rows: tiles of " + std::to_string(tiles_[own.tile].rows) + " x " +
                     std::to_string(tiles_[own.tile].columns) + ": " + std::to_string(module->registers()) + " registers, " +
-                    std::to_string(module->spill_bytes()) + " bytes spilled\n";
+                    std::to_string(module->spilled_bytes()) + " bytes spilled\n";
         return text;
     }
 
@@ -344,7 +344,7 @@ class MatrixStep final : public ProgramStep {
         for (const TileKernel& kernel : kernels_[static_cast<std::size_t>(halves_ ? MatrixRows::few : MatrixRows::many)])
             text_ += std::string("    ") + (halves_ ? "few rows: " : "") + "tiles of " + std::to_string(kernel.tile.rows) + " x " +
                      std::to_string(kernel.tile.columns) + ": " + std::to_string(kernel.module->registers()) + " registers, " +
-                     std::to_string(kernel.module->spill_bytes()) + " bytes spilled\n";
+                     std::to_string(kernel.module->spilled_bytes()) + " bytes spilled\n";
         if (rest_) text_ += "  " + rest_->explain();
     }
 

@@ -12,26 +12,27 @@
 namespace clebsch::gpu {
 namespace {
 
-constexpr const char* magic = "clebsch kernel 1 ";
+constexpr const char* magic = "clebsch kernel 2 ";
 
-std::string header_of(const std::string& payload) { return magic + to_text(hash_text(payload)) + "\n"; }
+std::string header_of(std::string_view payload) { return magic + to_text(hash_text(payload)) + "\n"; }
 
 }  // namespace
 
-std::optional<std::string> KernelStore::read(const Hash& key) const {
+std::optional<MachineCode> KernelStore::read(const Hash& key) const {
     if (folder_.empty()) return std::nullopt;
     try {
         const std::string content = read_file(folder_ / (to_text(key) + ".kernel"), std::int64_t{1} << 28);
-        const std::size_t end = content.find('\n');
-        if (end == std::string::npos) return std::nullopt;
-        std::string payload = content.substr(end + 1);
-        if (content.substr(0, end + 1) != header_of(payload)) return std::nullopt;
-        return payload;
+        const std::size_t header = content.find('\n'), spilled = content.find('\n', header + 1);
+        if (header == std::string::npos || spilled == std::string::npos) return std::nullopt;
+        const std::string_view payload = std::string_view(content).substr(header + 1);
+        if (content.substr(0, header + 1) != header_of(payload)) return std::nullopt;
+        return MachineCode{.cubin = content.substr(spilled + 1), .spilled_bytes = std::atoi(content.c_str() + header + 1)};
     } catch (const Error&) { return std::nullopt; }
 }
 
-void KernelStore::write(const Hash& key, const std::string& payload) const {
+void KernelStore::write(const Hash& key, const MachineCode& kernel) const {
     if (folder_.empty()) return;
+    const std::string payload = std::to_string(kernel.spilled_bytes) + "\n" + kernel.cubin;
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     try {

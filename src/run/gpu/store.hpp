@@ -10,15 +10,22 @@
 
 namespace clebsch::gpu {
 
+/// What the compiler makes of a kernel's text.
+struct MachineCode {
+    std::string cubin;
+    int spilled_bytes = 0;  ///< that it stores and loads because registers are short; 0: none
+    friend bool operator==(const MachineCode&, const MachineCode&) = default;
+};
+
 class KernelStore {
  public:
     /// `folder` empty: nothing is kept.
     explicit KernelStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-    /// The payload kept under a key, if its hash still fits.
-    std::optional<std::string> read(const Hash& key) const;
+    /// The kernel kept under a key, if its hash still fits.
+    std::optional<MachineCode> read(const Hash& key) const;
     /// Written to a temporary name and renamed. A folder that cannot be written is not an error.
-    void write(const Hash& key, const std::string& payload) const;
+    void write(const Hash& key, const MachineCode& kernel) const;
     const std::filesystem::path& folder() const { return folder_; }
 
  private:
