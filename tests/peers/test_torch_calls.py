@@ -55,6 +55,14 @@ def test_forces_need_no_gradients_of_weights(monkeypatch: pytest.MonkeyPatch) ->
     (alone,) = torch.autograd.grad(module(x, vectors, weight, sender, receiver).square().sum(), vectors, create_graph=True)
     (weights,) = torch.autograd.grad(alone.square().sum(), weight)
     torch.testing.assert_close(weights, gradients[0])
+    # torch.autograd.grad does not say which leaves it is for, which one pass is asked but once; backward does, before and after.
+    for _ in range(2):
+        texts.clear()
+        module(x, vectors, weight, sender, receiver).sum().backward(inputs=[vectors])
+        assert [len(clebsch.Operation(text).outputs) for text in texts] == [1, 1]
+        texts.clear()
+        torch.autograd.grad(module(x, vectors, weight, sender, receiver).sum(), vectors)
+        assert [len(clebsch.Operation(text).outputs) for text in texts] == [1, 2]
 
 
 @needs_native
