@@ -47,7 +47,7 @@ KernelSource source_of(const KernelText& kernel, std::string_view preamble) {
     return {kernel.name, std::string(device_preamble()) + std::string(preamble) + "\n" + kernel.text};
 }
 
-MachineCode machine_code_of(const Compiled& compiled) { return {compiled.cubin, resources_of(compiled.log).spill_bytes}; }
+MachineCode machine_code_of(const Compiled& result) { return {result.cubin, resources_of(result.log).spill_bytes}; }
 
 Hash prebuilt_key(const GpuTarget& target, const KernelSource& source) {
     return hash_text(std::string("clebsch ") + version() + ", prebuilt\n" + target.name() + "\n" + source.text);

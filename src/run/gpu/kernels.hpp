@@ -32,7 +32,7 @@ KernelSource source_of(const KernelText& kernel, std::string_view preamble = {})
 /// Needs no GPU. Throws Error as compile(); KernelMissing without the compiler.
 MachineCode machine_code(const GpuTarget& target, const KernelSource& source);
 /// What is kept of the compiler's work.
-MachineCode machine_code_of(const Compiled& compiled);
+MachineCode machine_code_of(const Compiled& result);
 /// What a kernel is kept under in a folder of prebuilt ones, where no compiler is at hand.
 Hash prebuilt_key(const GpuTarget& target, const KernelSource& source);
 
