@@ -37,7 +37,8 @@ void schedule_again(StreamKernel& kernel, SpareRegisters spare) {
 
 }  // namespace
 
-GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule, const std::vector<SpareRegisters>& spare) {
+GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule, const std::vector<SpareRegisters>& spare,
+                       const std::vector<StreamKernel>& chosen) {
     const std::map<std::string, StreamSplit> splits = {{"", StreamSplit::chosen},
                                                        {"stream", StreamSplit::chosen},
                                                        {"stream-whole", StreamSplit::never},
@@ -47,7 +48,8 @@ GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule, c
         fail("GPU schedule '" + schedule + "' is unknown; expected stream, stream-whole, stream-split, rows, general or table");
     GpuKernels kernels;
     std::string why_not = "the general schedule was asked for";
-    if (split != splits.end()) kernels.streams = stream_kernels(problem, why_not, split->second);
+    if (!chosen.empty()) kernels.streams = chosen;
+    else if (split != splits.end()) kernels.streams = stream_kernels(problem, why_not, split->second);
     if (kernels.streams.empty() && split != splits.end() && !schedule.empty())
         throw Error(ErrorKind::unsupported, "the stream schedule does not take this polynomial: " + why_not);
     for (std::size_t k = 0; k < std::min(kernels.streams.size(), spare.size()); ++k) schedule_again(kernels.streams[k], spare[k]);

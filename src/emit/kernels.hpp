@@ -38,7 +38,9 @@ struct GpuKernels {
 /// `schedule`: "" chooses, "stream", "rows" and "general" force, "stream-whole" and "stream-split" force one kernel or as many as there can
 /// be; "table": the kernel that was compiled with the library, which is never chosen. Throws Error(unsupported) when the forced one does
 /// not take the polynomial, Error(invalid_argument) for another name. `spare`: of each stream kernel, or of the kernel of rows.
-GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule = "", const std::vector<SpareRegisters>& spare = {});
+/// `chosen`: the stream kernels of an earlier call without it, if there were some, which are not looked for again.
+GpuKernels gpu_kernels(const GpuProblem& problem, const std::string& schedule = "", const std::vector<SpareRegisters>& spare = {},
+                       const std::vector<StreamKernel>& chosen = {});
 
 /// Rows of a chunk, how many chunks and parts of sums there are, and how far from where a chunk would begin a change of the receiver is
 /// looked for: `rows` of the iteration space, and of the row that stays with a stream kernel.

@@ -35,6 +35,7 @@ class KernelChoice {
     const std::string& schedule_;
     const UseKernels& use_;
     GpuKernels kernels_;
+    std::vector<StreamKernel> chosen_;  // those of the first try
     std::vector<Tried> tried_;
     std::string why_fixed_;  // why all warps have the same number of registers; empty: they need not
 
@@ -66,7 +67,8 @@ class KernelChoice {
     void make() {
         std::vector<SpareRegisters> spare;
         for (const Tried& one : tried_) spare.push_back(one.spare);
-        kernels_ = gpu_kernels(problem_, schedule_, spare);
+        kernels_ = gpu_kernels(problem_, schedule_, spare, chosen_);
+        if (spare.empty()) chosen_ = kernels_.streams;
         if (!why_fixed_.empty()) kernels_.explain += "all warps have the same number of registers: " + why_fixed_ + "\n";
         for (std::size_t k = 0; k < spare.size(); ++k)
             if (spare[k].least == 0 && spare[k].frugal)
@@ -84,6 +86,7 @@ class KernelChoice {
         problem_.fixed_registers = true;
         why_fixed_ = reason;
         tried_.clear();
+        chosen_.clear();
         make();
         return use_(kernels_);
     }
